@@ -15,6 +15,16 @@ from pypto_op.workspace import OpWorkspace
 _MAKE = "give the folder of an operator, or make one with `pypto-op new OP`"
 
 
+SEED = click.IntRange(0, 2**63 - 1)
+"""A seed. torch takes no larger ones, and what an operator's file makes of such a one would look like that file's fault."""
+
+SEARCH_SEED = click.IntRange(0, 2**32 - 1)
+"""A seed of a search, which NumPy draws from."""
+
+MEGABYTES = click.IntRange(256, 2**24)
+"""What a process may use: fewer start no Python with torch, and the system takes no number that no machine has."""
+
+
 class OperatorDir(click.ParamType[Path]):
     """The folder of an operator, which must be there.
 

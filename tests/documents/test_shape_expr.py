@@ -77,3 +77,11 @@ def test_no_text_breaks_the_parser(text):
         shape_expr.parse(text)
     except ContractError as error:
         assert "\n" not in error.one_line()
+
+
+def test_a_text_is_parsed_once_however_it_is_written() -> None:
+    assert shape_expr.parse("S + 1") is shape_expr.parse(" S + 1 ")
+    assert shape_expr.parse(7).value({}) == shape_expr.parse("7").value({}) == 7
+    for _ in range(2):  # what is refused is refused each time
+        with pytest.raises(ContractError):
+            shape_expr.parse("S ** 2")

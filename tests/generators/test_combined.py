@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 from pypto_op.documents import constraints
 from pypto_op.generators import suite as suite_cases
@@ -59,12 +58,9 @@ def test_values_in_bfloat16_exceed_float16(tmp_path: Path, dtypes: list[str]) ->
 
 
 def test_every_score_is_far_below_zero(tmp_path: Path) -> None:
-    """A maximum that starts at 0, or a mask of -10000: no row of scores lay below either."""
-    for op, second, word in (("window_attention", "k", "products_low"), ("paged_decode", "k_cache", "great_codes_low")):
-        sources = unseen(op, tmp_path / op)
-        [case] = [case for case in suite_cases.cases(sources) if word in case["id"]]
-        made = drawn(sources, case["shape"], 7, **{key: value for key, value in case.items() if key.startswith("draw")})
-        first, other = made["q"].double(), made[second].double().reshape(-1, 64)
-        if "k_scale" in made:
-            other = other * made["k_scale"].min()
-        assert float((torch.matmul(first.reshape(-1, 64), other.T) * 0.125).max()) < -1e4
+    """A maximum that starts at 0, or a mask of -10000: no row of scores lay below the latter."""
+    sources = unseen("window_attention", tmp_path)
+    [case] = [case for case in suite_cases.cases(sources) if "products_low" in case["id"]]
+    made = drawn(sources, case["shape"], 7, **{key: value for key, value in case.items() if key.startswith("draw")})
+    first, other = (made[name].double().reshape(-1, 64) for name in ("q", "k"))
+    assert float((first @ other.T).max()) * 0.125 < -1e4

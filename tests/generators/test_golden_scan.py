@@ -125,3 +125,10 @@ def test_what_a_golden_may_mix_by_is_what_it_takes_from_1(tmp_path: Path, body: 
     path = tmp_path / "f_golden.py"
     path.write_text(f"import torch\n\n\ndef f_golden(x, y, beta, decay):\n    {body}\n")
     assert shares(path, "f_golden") == found
+
+
+def test_what_a_flag_chooses_is_no_share(tmp_path: Path) -> None:
+    """A focal loss with `alpha or 0.25` passed: alpha of 0 was not tried, since its golden mixes nothing but writes 1 - alpha."""
+    path = tmp_path / "f_golden.py"
+    path.write_text("def f_golden(x, flag, a, b):\n    return torch.where(flag, a, 1.0 - a) * x + (1.0 - b) * x\n")
+    assert shares(path, "f_golden") == {"b"}

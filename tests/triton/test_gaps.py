@@ -19,13 +19,16 @@ def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
     rounded = libdevice.llrint(x * factor.to(tl.float32)).to(tl.float32)
     positive = (x > 0) and mask
     far = (x > 1) or (x < -1)
-    tl.store(out_ptr + offsets, tl.where(positive, rounded, 0.0) + tl.where(far, x, 0.0), mask=mask)
+    near = not (x > 1) and not (x < -1)
+    if not n > BLOCK:
+        found = tl.where(positive, rounded, 0.0) + tl.where(far, x, 0.0) + tl.where(near, 1.0, 0.0)
+        tl.store(out_ptr + offsets, found, mask=mask)
 """
 
 
 @pytest.mark.slow
 def test_a_kernel_that_the_compiler_takes_runs(place: Path) -> None:
-    reference = "return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 0.0)"
+    reference = "return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 1.0)"
     task = lab.task(reference, "[torch.randn(61)]")
     forward = "out = torch.empty_like(x)\nmixed_kernel[(1,)](x, out, 61, 2.5, BLOCK=64)\nreturn out"
 

@@ -134,6 +134,7 @@ def test_elements_of_two_tensors_become_equal_and_the_least_whole_number_is_miss
         one, two, _ = found[f"within equal {target}"]
         assert int((one == two).sum()) >= 45 and bool((one == two)[:2].all()) and not torch.equal(one, two)
     assert int(found["within missing"][2].min()) == 1 and int(found["within missing"][2].max()) == 8
+    assert "reach equal 0" in ways([EVEN, other], {"cdist (equal) in line 3": False})
     edges, values = ways([torch.linspace(0, 1, 9), EVEN], {"bucketize (equal) in line 3": False})["within equal 1"]
     assert bool(torch.isin(values, edges).any()) and torch.equal(edges, torch.linspace(0, 1, 9))
 

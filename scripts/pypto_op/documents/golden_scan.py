@@ -93,12 +93,16 @@ def has_loops(path: Path, function: str) -> bool:
 def shares(path: Path, function: str) -> frozenset[str]:
     """Return the names that the golden function of a file, or a helper that it calls, takes from 1 or hands to `lerp`.
 
+    `where(flag, a, 1 - a)` mixes nothing: it takes one or the other.
+
     Raises:
         ContractError: see `scan`.
     """
     functions = functions_of(path, function)
     found: set[str] = set()
-    for node in (node for reached in reachable(functions[function], functions) for node in ast.walk(reached)):
+    nodes = [node for reached in reachable(functions[function], functions) for node in ast.walk(reached)]
+    taken = {id(part) for node in nodes if isinstance(node, ast.Call) and called(node) == "where" for part in node.args}
+    for node in (node for node in nodes if id(node) not in taken):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
             parts: list[ast.expr] = [node.right] if node.left.value == 1 else []
         else:

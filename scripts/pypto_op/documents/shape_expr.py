@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pypto_op.errors import ContractError
 from pypto_op.python_text import NoNumber, evaluate, expression
@@ -69,7 +70,12 @@ def parse(dimension: object) -> ShapeExpr:
     """
     if isinstance(dimension, bool) or not isinstance(dimension, (int, str)):
         raise ContractError(f"a dimension is a number or text, not {type(dimension).__name__}")
-    text = str(dimension).strip()
+    return _parsed(str(dimension).strip())
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> ShapeExpr:
+    """Parse a text once: a verdict asks for the same few dimensions a thousand times, for each size that a case may have."""
     if not text or len(text) > _MAX_LENGTH:
         problem = "an empty dimension" if not text else f"a dimension of {len(text)} characters"
         raise ContractError(problem, remedy="write a number, a symbol, or + - * // of them")

@@ -19,7 +19,7 @@ _COUNTS = (33, 17, 7)
 """Batches, segments and the like, the first that memory allows: a kernel may have room for 32 of them, 16 or 8."""
 _HEADS = (17, 33, 65)
 """Likewise of heads, the first above those of the P0 shapes."""
-_PARTS = (17, 5, 3, 2)
+_PARTS = (5, 3, 2)
 """Of heads that others share: three to each."""
 _POOLS = (4111, 1031, 515, 259, 131, 67, 37)
 """Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7, or pass through

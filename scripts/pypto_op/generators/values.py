@@ -304,15 +304,11 @@ def great_codes(maker: Maker) -> None:
     if not ends:
         return
     shape = max(maker.p0, key=lambda sizes: math.prod(sizes.values()))
-    deep = dict.fromkeys(_of_many_rows(maker.sources, maker.sources.floating), "all_negative")
     great = {name: [high - max(1, (high - low) // 16), high] for name, (low, high) in ends.items()}
     least = {name: [low, low + max(1, (high - low) // 16)] for name, (low, high) in ends.items()}
     for dtype in maker.sources.spec.supported_dtypes:
         maker.add(Level.L5, "great_codes", shape, dtype=dtype, knobs={RANGE: great})
         maker.add(Level.L5, "great_codes_small_factors", shape, dtype=dtype, knobs={RANGE: great, ZONE: "tiny"})
-    if deep:  # every score far below zero
-        knobs = {RANGE: great, ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP**2)}
-        maker.add(Level.L5, "great_codes_low", shape, knobs=knobs)
     first = next(iter(ends))
     maker.add(Level.L5, "opposed_codes", shape, knobs={RANGE: {**least, first: great[first]}, ZONE: "tiny"})
 

@@ -11,7 +11,7 @@ import click
 from pypto_op import speaking
 from pypto_op.errors import InfraError
 from pypto_op.judge.options import levels_option, modes_option
-from pypto_op.options import Amount, op_dir_argument
+from pypto_op.options import MEGABYTES, SEED, Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=click.IntRange(1, 64), help="Lanes of cases at once; default: what memory and cores allow.")
 @pool_option
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
-@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default, for evidence: a fresh one.")
+@click.option("--seed", type=SEED, help="Second seed of each precision case; default, for evidence: a fresh one.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run.")
 @click.option("--import-timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for importing the file.")
-@click.option("--memory-mb", type=click.IntRange(256), help="Most memory the candidate may use.")
+@click.option("--memory-mb", type=MEGABYTES, help="Most memory the candidate may use.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pypto_op.options import Amount, op_dir_argument
+from pypto_op.options import SEED, Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
@@ -26,7 +26,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--only", callback=_names, metavar="m012,m034", help="Only these mutants of an earlier report.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Mutants at once; default: one per core.")
 @pool_option
-@click.option("--seed", type=click.IntRange(0), help="Of the choice and of each case's second trial; default: a fixed one.")
+@click.option("--seed", type=SEED, help="Of the choice and of each case's second trial; default: a fixed one.")
 @click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")

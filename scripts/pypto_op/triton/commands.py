@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pypto_op.errors import PyptoOpError
-from pypto_op.options import Amount
+from pypto_op.options import MEGABYTES, Amount
 from pypto_op.vocabulary import ExitCode
 
 _TARGETS = click.Choice(["auto", "interpret", "cuda", "npu"])
@@ -56,7 +56,7 @@ def _told(path: Path, result: dict[str, Any]) -> str:
 @click.option("--set", "fixed", multiple=True, metavar="NAME=N", help="Give a number of the task this value, and keep it.")
 @click.option("--elements", type=click.IntRange(16), default=4096, help="Elements of the largest tensor, at most.")
 @click.option("--timeout", type=Amount(1), default=120.0, help="Seconds for what the task's own code does.")
-@click.option("--memory_mb", type=click.IntRange(256), default=4096, help="Memory of the task's process.")
+@click.option("--memory_mb", type=MEGABYTES, default=4096, help="Memory of the task's process.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def import_(task: Path, folder: Path | None, as_json: bool, fixed: tuple[str, ...], **wanted: Any) -> int:
     """Make a folder for `verify` of a public task's file (Model, get_inputs, get_init_inputs), small enough for the interpreter.
@@ -149,7 +149,7 @@ def _tell_failure(case: Any) -> None:
 @click.option("--repeats", type=click.IntRange(min=1), default=50, help="Calls that are.")
 @click.option("--skip_framework", is_flag=True, help="Do not time the reference; the result says so.")
 @click.option(
-    "--framework_latency_ms", type=float, default=None, help="The reference's time, from elsewhere; the result says so."
+    "--framework_latency_ms", type=Amount(0), default=None, help="The reference's time, from elsewhere; the result says so."
 )
 @click.option("--verify_not_required", is_flag=True, help="Time what was not verified; the result says so.")
 @click.option("--do_bench", is_flag=True, help="Also measure with triton.testing.do_bench, for comparison.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypto_op.options import Amount, op_dir_argument
+from pypto_op.options import SEARCH_SEED, Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=click.IntRange(1, 64), help="Candidates at once; default: one per core, at most 4.")
 @pool_option
 @click.option("--mutants", type=click.IntRange(0), default=8, show_default=True, help="Faults that the score is compared on.")
-@click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the search.")
+@click.option("--seed", type=SEARCH_SEED, default=11, show_default=True, help="Of the search.")
 @click.option("--dry-run", is_flag=True, help="Leave the kernel as it is; the report tells what was found.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int | None, pool: Address, **wanted: Any) -> int:

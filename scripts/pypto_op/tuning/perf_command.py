@@ -36,6 +36,8 @@ def perf(op_dir: Path, left: Path | None, leaf: str, passes: Path | None, agains
     not right on a P0 shape, or a folder or log holds nothing to tell, 3 there is no simulator with numbers.
     """
     ws = OpWorkspace.at(op_dir)
+    if leaf and left is None or against is not None and passes is None:
+        raise ContractError("--leaf needs --left, and --against needs --passes", remedy="name the folder or the log, too")
     if passes is not None:
         return _passes(passes, against, as_json=as_json)
     if left is not None:

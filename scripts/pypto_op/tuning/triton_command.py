@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pypto_op.options import SEARCH_SEED
 from pypto_op.vocabulary import ExitCode
 
 
@@ -20,7 +21,7 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of the search.")
 @click.option("--trials", type=int, default=60, show_default=True, help="The most candidates.")
 @click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly these files.")
-@click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the search.")
+@click.option("--seed", type=SEARCH_SEED, default=11, show_default=True, help="Of the search.")
 @click.option("--dry-run", is_flag=True, help="Leave the implementation as it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def tune(

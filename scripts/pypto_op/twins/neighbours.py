@@ -3,10 +3,14 @@
 Where a golden adds tensors and folds nothing, every order of additions runs alike, and one run says what error is natural. Where
 two numbers nearly cancel, the error of that run is a matter of luck: in one of ten draws another right kernel errs far more. The
 four orders, each rounding otherwise in its own places, are four more samples of it.
+
+A product, a quotient or a root that goes into such a sum is rounded to its other side by the same rule. What nearly cancels shows
+the rounding of its terms and hardly one of its own: a weighted mean whose weights are divided first has other terms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +18,24 @@ import torch
 _SPREAD = 0x9E3779B1 - (1 << 32)
 """Times this, numbers that follow one another lie far apart (modulo 2 ** 32)."""
 _ALL, _TWICE = 2.0**31, 2.0
+
+
+_MADE = "_pypto_op_made"
+"""Attribute of a float32 tensor that a product, a quotient or a root has just made: what it is in float64."""
+
+
+def made(found: torch.Tensor, operator: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
+    """Return `found`, operator(*operands), which remembers where it comes from if it is of float32."""
+    if found.dtype == torch.float32:
+        setattr(found, _MADE, (operator, operands))
+    return found
+
+
+def negated(term: Any) -> Any:
+    """Return -term, a number or a tensor, which comes from where the term comes from."""
+    found = -number(term)
+    operator, operands = getattr(term, _MADE, (None, ()))
+    return found if operator is None else made(found, lambda *sides: -operator(*sides), *operands)
 
 
 def neighbour(found: torch.Tensor, one: Any, two: Any, salt: int) -> torch.Tensor:
@@ -31,9 +53,28 @@ def neighbour(found: torch.Tensor, one: Any, two: Any, salt: int) -> torch.Tenso
     """
     if found.dtype != torch.float32 or not found.numel():
         return found
-    one, two = number(one), number(two)
+    terms = number(one), number(two)
+    one, two = _other_side(terms[0], salt), _other_side(terms[1], salt + 1)
+    if one is not terms[0] or two is not terms[1]:
+        found = one + two
     part = found - one
     lost = (one - (found - part)) + (two - part)
+    return _beyond(found, lost, salt)
+
+
+def _other_side(term: Any, salt: int) -> Any:
+    """Return a term that an operator rounded, here and there as the next number on the other side of its exact value."""
+    operator, operands = getattr(term, _MADE, (None, ()))
+    if operator is None or not term.numel():
+        return term
+    exact = operator(*(side.to(torch.float64) if isinstance(side, torch.Tensor) else side for side in operands))
+    lost = (exact - term).to(torch.float32)
+    still = lost.abs() <= torch.finfo(torch.float32).eps * term.abs()  # a golden may have written into one of them
+    return _beyond(term, torch.where(still, lost, 0.0), salt)
+
+
+def _beyond(found: torch.Tensor, lost: torch.Tensor, salt: int) -> torch.Tensor:
+    """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is."""
     beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
     drawn = ((found.contiguous().view(torch.int32) + salt) * _SPREAD).to(torch.float32).abs() / _ALL
     return torch.where(drawn * (beyond - found).abs() < _TWICE * lost.abs(), beyond, found)

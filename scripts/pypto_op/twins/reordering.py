@@ -137,6 +137,14 @@ class Reordered(DispatchMode):
             return found
         return neighbours.neighbour(found, one, two, salt=self._salt)
 
+    def made(self, found: torch.Tensor, operator: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
+        """Return what an operator made of its operands, which two orders round otherwise where it goes into a sum.
+
+        The others are what kernels mostly are, tile by tile and term by term: their own errors stay among the samples.
+        """
+        two_sums = self._order is not None and self._order.apart
+        return neighbours.made(found, operator, *operands) if two_sums else found
+
     def distance(self, found: torch.Tensor, taken: Any) -> torch.Tensor:
         """Return `found`, a value less `taken`, whose square a kernel may have that merges the means of tiles (`twins.means`)."""
         return found if self._order is None else self._means.distance(found, taken, self._salt)
@@ -212,7 +220,11 @@ def _divide(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
         return mode.shared(left, right)
     if getattr(left, _IS_A_SUM, False) and isinstance(right, torch.Tensor):
         return mode.quotient(left, right)
-    return aten.div.Tensor(left, right)  # type: ignore[no-any-return]
+    return mode.made(aten.div.Tensor(left, right), torch.div, left, right)
+
+
+def _root(mode: Reordered, tensor: torch.Tensor) -> torch.Tensor:
+    return mode.made(aten.sqrt.default(tensor), torch.sqrt, tensor)
 
 
 def _matmul(mode: Reordered, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -235,7 +247,8 @@ def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
 
 
 def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
-    return means.product(mixes.product(left, right), left, right)
+    found = means.product(mixes.product(left, right), left, right)
+    return mode.made(found, torch.mul, left, right)
 
 
 def _power(mode: Reordered, base: torch.Tensor, exponent: Any) -> torch.Tensor:
@@ -248,12 +261,12 @@ def _where(mode: Reordered, condition: torch.Tensor, one: torch.Tensor, other: t
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     term = y if alpha == 1 else y * alpha
-    found = mode.rounded(aten.sub.Tensor(x, term), x, -neighbours.number(term))
+    found = mode.rounded(aten.sub.Tensor(x, term), x, neighbours.negated(term))
     return differences.remembered(mode.distance(found, term), x, term)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
-    product = one * other
+    product = mode.made(one * other, torch.mul, one, other)
     term = product if value == 1 else product * value
     return mode.rounded(x + term, x, term)
 
@@ -291,6 +304,7 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.bmm.default: _matmul,
     aten.cumsum.default: _cumsum,
     aten.div.Tensor: _divide,
+    aten.sqrt.default: _root,
     aten.add.Tensor: _add,
     aten.mul.Tensor: _multiply,
     aten.pow.Tensor_Scalar: _power,

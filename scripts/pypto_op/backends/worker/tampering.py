@@ -17,7 +17,11 @@ import linecache
 import os
 import sys
 import time
+from builtins import all as _all
+from builtins import map as _each
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from operator import is_ as _is
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -31,6 +35,8 @@ from pypto_op.vocabulary import Outcome
 
 _PACKAGE = "pypto_op"
 _TABLES = (dict, list, set)
+_ABSENT = repeat(object())
+"""What stands under a name that is gone: no end of it, so it serves every comparison."""
 
 
 class Snapshot:
@@ -95,16 +101,19 @@ class Snapshot:
         """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
         found: list[str] = []
         # It looks at thousands of names around every call of the wrapper, under the tripwire, which hears of each call
-        # of a function: so nothing is called for a name that is what it was.
+        # of a function that Python's code makes: so nothing is called for each name that is what it was.
         for name, (space, before) in self._spaces.items():
             now = vars(space)
+            if _all(_each(_is, _each(now.get, before, _ABSENT), before.values())):
+                continue
             others = [key for key, value in before.items() if key not in now or now[key] is not value]
             found += [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
         for name, (kind, before) in self._classes.items():
             now, every = vars(kind), self._every[name]
+            if same_names(now, every):
+                continue
             others = [key for key, value in now.items() if every.get(key, self) is not value]
-            if others or len(now) != len(every):
-                found += [f"{name}.{key}" for key in _changed(now, before, others)]
+            found += [f"{name}.{key}" for key in _changed(now, before, others)]
         found += [name for name, module in self._further.items() if sys.modules.get(name) is not module]
         found += [name for name, one, kind in self._kinds if type(one) is not kind]
         found += [f"what {name} calls" for name, cell, held in self._cells if cell.cell_contents is not held]
@@ -119,6 +128,11 @@ class Snapshot:
     def show_modules(self) -> None:
         """Put them back, in the place of whatever stands there now."""
         sys.modules.update(self._modules)
+
+
+def same_names(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether names are the same and stand for the same objects; no object is asked whether it equals another."""
+    return len(now) == len(before) and _all(_each(_is, _each(now.get, before, _ABSENT), before.values()))
 
 
 def _changed(now: Mapping[str, Any], before: Mapping[str, Any], others: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 import secrets
 import sys
@@ -19,7 +20,7 @@ from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import before as earlier
-from pypto_op.triton.run import bfloat16, gaps, libdevice, reloaded
+from pypto_op.triton.run import bfloat16, gaps, libdevice, reloaded, sparing
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
@@ -37,6 +38,8 @@ from pypto_op.workspace import OpWorkspace
 with contextlib.suppress(ImportError):  # an older Triton has none
     # The first launch of a process loads it; here the process that candidates are forked from does.
     import triton.experimental.gluon.nvidia.hopper  # noqa: F401
+
+inspect.getmodule(load_module.__code__)  # it notes where each module's file lies, which all that ask for a source need
 
 _COMPUTES = ("numpy", "triton.runtime.interpreter")
 """Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
@@ -113,6 +116,7 @@ class Candidate:
             bfloat16.mend()
             gaps.mend()
             libdevice.install()
+            sparing.install()
         self._sentinel.install()
         self._reads.install()
         self._launches.install(interpreted=self._device.type == "cpu")

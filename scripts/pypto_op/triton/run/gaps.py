@@ -4,7 +4,8 @@ Seen in triton 3.7.1:
 
 - a float argument stays a Python float, which has no `.to`; compiled, it is a float32 scalar;
 - an annotation that says constexpr in other words (`"tl.constexpr"` below `from __future__ import annotations`) is not known;
-- `a and b` on blocks yields `b`, since every block counts as true; compiled, it is `a & b` element by element.
+- `a and b` on blocks yields `b`, since every block counts as true, and `not a` is False; compiled, they are `a & b` and the
+  opposite of `a`, element by element.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def mend() -> None:
     interpreter._implicit_cvt = converted
     interpreter.GridExecutor.__init__ = started
     interpreter.ASTTransformer.visit_BoolOp = _visit_logic
+    interpreter.ASTTransformer.visit_UnaryOp = _visit_not
     assign = interpreter.ASTTransformer.visit_Assign
 
     def assigned(transformer: Any, node: ast.Assign) -> Any:
@@ -45,6 +47,7 @@ def mend() -> None:
 
     interpreter.ASTTransformer.visit_Assign = assigned
     interpreter.interpreter_semantic.__class__.pypto_op_logic = staticmethod(_logic)
+    interpreter.interpreter_semantic.__class__.pypto_op_not = staticmethod(_not)
 
 
 def _visit_logic(transformer: Any, node: ast.BoolOp) -> ast.expr:
@@ -58,17 +61,35 @@ def _visit_logic(transformer: Any, node: ast.BoolOp) -> ast.expr:
     return found
 
 
-def _logic(name: str, left: Any, right: Any) -> Any:
-    """Return `left and right()`, or `left or right()`; element by element where either is a block."""
+def _visit_not(transformer: Any, node: ast.UnaryOp) -> ast.expr:
+    """Turn `not a` into a call that looks at what `a` is."""
+    transformer.generic_visit(node)
+    if not isinstance(node.op, ast.Not):
+        return node
+    name = ast.Attribute(ast.Name("interpreter_semantic", ast.Load()), "pypto_op_not", ast.Load())
+    return ast.Call(name, [node.operand], [])
+
+
+def _is_block(value: Any) -> bool:
     import triton.language as tl
+
+    return isinstance(value, tl.core.tensor) and bool(value.type.is_block())
+
+
+def _not(value: Any) -> Any:
+    """Return `not value`; element by element where it is a block."""
     from triton.runtime.interpreter import interpreter_semantic
 
-    def is_block(value: Any) -> bool:
-        return isinstance(value, tl.core.tensor) and value.type.is_block()
+    return interpreter_semantic.not_(value) if _is_block(value) else not value
 
-    if not is_block(left) and bool(left) == (name == "logical_or"):
+
+def _logic(name: str, left: Any, right: Any) -> Any:
+    """Return `left and right()`, or `left or right()`; element by element where either is a block."""
+    from triton.runtime.interpreter import interpreter_semantic
+
+    if not _is_block(left) and bool(left) == (name == "logical_or"):
         return left  # a scalar decides alone, and what stands behind it is not asked for
     other = right()
-    if not is_block(left) and not is_block(other):
+    if not _is_block(left) and not _is_block(other):
         return other
     return getattr(interpreter_semantic, name)(interpreter_semantic.to_tensor(left), interpreter_semantic.to_tensor(other))

@@ -85,8 +85,12 @@ def library_of(kind: type) -> str | None:
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
     file = getattr(module, "__file__", None)
-    at_home = file is None or os.path.realpath(file).startswith(_home_of(top))
+    at_home = file is None or _resolved(file).startswith(_home_of(top))
     return top if found is kind and at_home else None
+
+
+_resolved = functools.cache(os.path.realpath)
+"""Kept: each value of a kernel asks for it, and no file of a library moves while a kernel runs."""
 
 
 @functools.cache

@@ -8,7 +8,11 @@ what the watching objects hold, and the code of this bundle's functions.
 from __future__ import annotations
 
 import sys
+from builtins import all as _all
+from builtins import map as _each
 from collections.abc import Iterator, Sequence
+from gc import get_referents as _referents
+from operator import is_ as _is
 from types import FunctionType
 from typing import Any
 
@@ -32,7 +36,10 @@ class Intact:
         self._watchers = list(_reached(watchers))
         self._held = [(type(one), _lasting(one), set(vars(one))) for one in self._watchers]
         self._kinds = {type(value) for one in self._watchers for value in vars(one).values()}
-        self._code = [(function, function.__code__, function.__defaults__) for function in _functions()]
+        self._functions = list(_functions())
+        self._codes = [function.__code__ for function in self._functions]
+        self._defaults = [function.__defaults__ for function in self._functions]
+        self._holds = _referents(*self._functions)
 
     def replaced(self) -> str | None:
         """Return what was replaced since; None when nothing was."""
@@ -46,9 +53,15 @@ class Intact:
             foreign = next((name for name, of in others.items() if _is_foreign(of)), None)
             if foreign is not None:
                 return f"{kind.__name__}.{foreign}"
-        for function, code, defaults in self._code:
+        # Thousands of functions, around every call of forward, and Python tells the guard each time that code is asked for. What
+        # all of them hold is asked for at once; only where some of it is new (annotations are made when they are read), each is.
+        holds = _referents(*self._functions)
+        if len(holds) == len(self._holds) and _all(_each(_is, holds, self._holds)):
+            return None
+        for function, code, defaults in zip(self._functions, self._codes, self._defaults, strict=True):
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 return f"the code of {function.__qualname__}"
+        self._holds = holds
         return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from pypto_op.backends.worker.tampering import callables
+from pypto_op.backends.worker.tampering import callables, same_names
 
 _MODULES = ("triton.language.core", "triton.language.semantic")
 _ABSENT = object()
@@ -23,12 +23,15 @@ class Language:
         modules = [module for name in _MODULES if (module := sys.modules.get(name)) is not None]
         kinds = {value for module in modules for value in vars(module).values() if _is_of(value, module)}
         self._held = {kind: callables(kind) for kind in kinds}
+        self._every = {kind: dict(vars(kind)) for kind in kinds}
         interpreter = sys.modules.get("triton.runtime.interpreter")
         self._codes = set(_codes(interpreter)) if interpreter is not None else set()
 
     def replaced(self) -> str | None:
         """Return what stands for something else now, None for nothing."""
         for kind, before in self._held.items():
+            if same_names(vars(kind), self._every[kind]):  # of some sixty classes the interpreter changes a few
+                continue
             now = callables(kind)
             for name in before.keys() | now.keys():
                 value = now.get(name, _ABSENT)

@@ -68,9 +68,11 @@ def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     for name, change in _CHANGES.items() if floats else ():
         if (found := _changed(inputs, change)) is not None:
             yield name, found
-    for target, _ in enumerate(tensors_of(inputs)) if any(f"({sides.EQUAL})" in name for name in idle) else ():
+    equal = [name for name in idle if f"({sides.EQUAL})" in name]
+    for target, _ in enumerate(tensors_of(inputs)) if equal else ():
         if (found := _equalled(inputs, target)) is not None:
-            yield f"{WITHIN} equal {target}", found
+            # the distance of equal rows is the root of what rounding leaves, in the reference, too
+            yield f"{REACH if any(sides.DISTANCE in name for name in equal) else WITHIN} equal {target}", found
     if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero_scales)) is not None:
         yield f"{WITHIN} zeros", found
     if (found := _without_least(inputs)) is not None:

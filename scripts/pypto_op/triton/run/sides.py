@@ -78,6 +78,7 @@ _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adapt
 _ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _EQUAL_PART = 0.02
+DISTANCE = "dist"
 _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
 _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
