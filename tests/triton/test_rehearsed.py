@@ -1,4 +1,4 @@
-"""A device ends its process for an index beyond a table: moved inputs meet the reference on the CPU first, and a lost pass is told."""
+"""Moved inputs meet the reference on the CPU before a device, which ends its process for some; a lost pass is told."""
 
 from __future__ import annotations
 
