@@ -154,7 +154,7 @@ def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, cal
     assert "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges" in answer.stdout
 
 
-_SCALED = re.compile("huge|rising|falling")
+_SCALED = re.compile("huge|rising|falling|products_low|beyond_half")
 
 
 INDEXED = """import torch
@@ -189,9 +189,7 @@ def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_t
     natural = {name for name, case in cases.items() if "policy" in case}
     assert natural == {*told["natural"], *told["blind"]} and all(share > 0.25 for share in told["natural"].values())
     assert "L5_shift" in natural and not any(name.startswith(("L1", "L2")) for name in natural)
-    assert not any("draw_scale" in case for name, case in cases.items() if not _SCALED.search(name)), (
-        "inputs are never shrunk for it"
-    )
+    assert not any("draw_scale" in case for name, case in cases.items() if not _SCALED.search(name)), "inputs are never shrunk"
     assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
 
 

@@ -108,17 +108,15 @@ def test_what_is_missing_is_told_with_the_command_of_the_tool_that_installed(
     assert not (tmp_path / "demo-out").exists()
 
 
-def test_the_remedy_works(uv_env: dict[str, str], uv_tool: Installed, uv: str, tmp_path: Path) -> None:
+def test_the_remedy_works_and_keeps_the_extras_that_are_there(
+    uv_env: dict[str, str], uv_tool: Installed, uv: str, wheel: Path
+) -> None:
     said = uv_tool("lsp").stderr
     remedy = re.search(r"`(uv tool install [^`]+)`", said)
     assert remedy, said
     done = run(uv, *shlex.split(remedy[1])[1:], env=uv_env)
     assert done.returncode == 0, done.stderr
     assert uv_tool("lsp").returncode == 0, "an editor that closes stdin at once ends the server in peace"
-
-
-def test_a_remedy_keeps_the_extras_that_are_there(uv_tool: Installed, wheel: Path) -> None:
-    assert uv_tool("lsp").returncode == 0, "the test before this one has added it"
     assert shlex.quote(f"{wheel}[lsp,sim]") in uv_tool("api", "matmul").stderr
 
 

@@ -47,8 +47,8 @@ def test_what_is_no_file_is_not_replaced(running: Running) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--budget", ""], "'' is no budget"),
-        (["--model", ""], "'' is no name of a model"),
+        (["--budget", ""], "--budget is empty"),
+        (["--model", ""], "--model is empty"),
         (["--model", "a b"], "'a b' is no name of a model"),
         (["--max-minutes", "nan"], "'--max-minutes': 'nan' is no number"),
         (["--max-minutes", "inf"], "'--max-minutes': inf is not in the range"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,3 +131,13 @@ def test_other_sums_stay_what_they_are(name: str) -> None:
     assert found.dtype is plain.dtype
     found, plain = found.nan_to_num(7.0), plain.nan_to_num(7.0)
     assert bool(((found == plain) | (torch.nextafter(plain, found) == found)).all())  # rounded to the other side at most
+
+
+def test_a_recurrence_does_not_keep_its_past_alive() -> None:
+    """Each step remembered the one before, and so all of them: a long golden took all memory."""
+    state, decay = torch.ones(12_345), torch.rand(12_345)
+    with Reordered("reversed"):
+        for _ in range(50):
+            state = state * decay - 0.1 * decay / (state * state + 1.0)
+    alive = [one for one in gc.get_objects() if isinstance(one, torch.Tensor) and one.shape == state.shape]
+    assert len({one.data_ptr() for one in alive}) < 20

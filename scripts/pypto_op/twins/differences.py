@@ -16,14 +16,11 @@ import torch
 
 from pypto_op.twins import mixes
 
-_TERMS = "_pypto_op_terms"
-"""Attribute of a float32 tensor that a difference has just made."""
-
 
 def remembered(found: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
     """Return `found`, left - right, which remembers both where they are float32 tensors of its shape."""
     if found.dtype == torch.float32 and all(_whole(side, found.shape) for side in (left, right)):
-        setattr(found, _TERMS, (left, right))
+        setattr(found, mixes.TERMS, (mixes.bare(left), mixes.bare(right)))
     return found
 
 
@@ -43,12 +40,12 @@ def apart(terms: torch.Tensor, fold: Callable[[torch.Tensor], torch.Tensor]) -> 
 
 def _pair(terms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return what the two sums are of: the sides of a difference, each times the other factor where there is one."""
-    found: tuple[torch.Tensor, torch.Tensor] | None = getattr(terms, _TERMS, None)
+    found: tuple[torch.Tensor, torch.Tensor] | None = getattr(terms, mixes.TERMS, None)
     if found is not None:
         return found if _still(terms, *found) else None
     for weight, value in mixes.ways(terms):
-        sides = getattr(value, _TERMS, None)
-        if sides is not None and getattr(weight, _TERMS, None) is None:
+        sides = getattr(value, mixes.TERMS, None)
+        if sides is not None and getattr(weight, mixes.TERMS, None) is None:
             still = _still(value, *sides) and torch.equal(terms, weight * value)
             return (weight * sides[0], weight * sides[1]) if still else None
     return None

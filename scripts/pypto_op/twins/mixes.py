@@ -15,6 +15,8 @@ MOST = 32.0
 -1e9 + 1 * (x + 1e9) has no bit of x left, and no right kernel selects like this. Of 200,000 mixes of normal values by an even s
 three need more, 52 at most, which the room beyond the worst twin covers."""
 
+TERMS = "_pypto_op_terms"
+"""Attribute of a float32 tensor that a difference has just made (`twins.differences`)."""
 _FACTORS = "_pypto_op_factors"
 """Attribute of a float32 tensor that a product has just made."""
 
@@ -23,7 +25,21 @@ def product(left: Any, right: Any) -> torch.Tensor:
     """Return left * right; a float32 one remembers its factors."""
     found: torch.Tensor = torch.ops.aten.mul.Tensor(left, right)
     if found.dtype == torch.float32:
-        setattr(found, _FACTORS, (left, right))
+        setattr(found, _FACTORS, (bare(left, keep=TERMS), bare(right, keep=TERMS)))
+    return found
+
+
+def bare(value: Any, keep: str = "") -> Any:
+    """Return the same memory as a tensor that remembers nothing, or that attribute alone.
+
+    Otherwise each step of a recurrence keeps all steps before it alive.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    found = value.detach()
+    kept = getattr(value, keep, None) if keep else None
+    if kept is not None:
+        setattr(found, keep, kept)
     return found
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.twins import mixes
+
 _SPREAD = 0x9E3779B1 - (1 << 32)
 """Times this, numbers that follow one another lie far apart (modulo 2 ** 32)."""
 _ALL, _TWICE = 2.0**31, 2.0
@@ -27,7 +29,7 @@ _MADE = "_pypto_op_made"
 def made(found: torch.Tensor, operator: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
     """Return `found`, operator(*operands), which remembers where it comes from if it is of float32."""
     if found.dtype == torch.float32:
-        setattr(found, _MADE, (operator, operands))
+        setattr(found, _MADE, (operator, [mixes.bare(operand) for operand in operands]))
     return found
 
 

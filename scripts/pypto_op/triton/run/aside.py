@@ -33,6 +33,7 @@ _TUNING_SECONDS = 3.0
 _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
 )
+_BROKEN = "the reference failed when its inputs were moved, so later passes with other inputs were not made"
 _CONSTRUCTED = (
     "where weights are loaded after its constructor ran, the implementation is wrong: what the constructor made of the weights "
     "that it drew does not follow"
@@ -77,6 +78,8 @@ class Aside:
                 try:
                     self._case(case, move, seed)
                 except _ReferenceFailed:  # where it really fails, a main pass says so
+                    for other in self._run.cases:
+                        other.said += [_BROKEN]
                     return
         for case in self._run.cases:
             case.said += idle.told(case.idle)

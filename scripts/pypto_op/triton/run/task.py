@@ -20,6 +20,7 @@ from pypto_op.triton.run import (
     idle,
     one_value,
     reaching,
+    rehearsed,
     reloaded,
     remote,
     skewed,
@@ -54,6 +55,7 @@ class Task:
         for name in ("Model", "get_init_inputs"):
             self._needed(name)
         self._clock = Clock(self._device)
+        self._rehearsal = rehearsed.Rehearsal(self._device, self._on_cpu)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._cases: Iterator[Any] = iter(())
         self._position = 0
@@ -263,6 +265,8 @@ class Task:
 
     def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
+        if inputs is not self._inputs:
+            self._rehearsal.of(inputs, self._inputs)
         models.seed_all(seed if draws is None else draws)
         try:
             return self._called(self._model, map_tensors(inputs, same_layout))
@@ -274,9 +278,12 @@ class Task:
         larger, factor = skewed.scaled(self._inputs)
         return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
 
-    def _build(self, seed: int) -> Any:
+    def _on_cpu(self, inputs: Any) -> Any:
+        return self._called(self._build(self._model_seed, torch.device("cpu")), inputs)
+
+    def _build(self, seed: int, device: torch.device | None = None) -> Any:
         self._model_seed = seed
-        model = models.build(self._needed("Model"), self._init, seed, self._device, self._path)
+        model = models.build(self._needed("Model"), self._init, seed, device or self._device, self._path)
         if self._varied:
             filled.vary(model, self._varied, seed)
         return model

@@ -1,0 +1,73 @@
+"""Moved inputs meet the reference on the CPU before a device, which ends its process for some; a lost pass is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.triton import lab
+
+from pypto_op.triton.run.rehearsed import Rehearsal
+
+TABLE = torch.arange(8.0)
+OWN, BEYOND = [torch.tensor([0, 7])], [torch.tensor([0, 8])]
+
+
+def test_what_the_cpu_refuses_never_meets_a_device() -> None:
+    rehearsal = Rehearsal(torch.device("cuda"), lambda inputs: TABLE[inputs[0]])
+    rehearsal.of(OWN, OWN)
+    with pytest.raises(IndexError):
+        rehearsal.of(BEYOND, OWN)
+
+
+def test_a_reference_that_the_cpu_cannot_run_is_asked_on_its_device() -> None:
+    calls = []
+
+    def named(inputs: list[torch.Tensor]) -> None:
+        calls.append(inputs)
+        raise RuntimeError("expected all tensors to be on the same device")
+
+    rehearsal = Rehearsal(torch.device("cuda"), named)
+    rehearsal.of(BEYOND, OWN)
+    rehearsal.of(BEYOND, OWN)
+    assert len(calls) == 2, "moved and own once each, and never again"
+
+
+def test_on_the_cpu_nothing_is_called_twice() -> None:
+    Rehearsal(torch.device("cpu"), lambda inputs: pytest.fail("called")).of(BEYOND, OWN)
+
+
+HONEST = lab.impl(
+    "return run(exp_kernel, x)",
+    kernels="""
+@triton.jit
+def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets, mask=offsets < n)), mask=offsets < n)
+
+""",
+)
+
+DYING = """
+import os
+
+class Model(nn.Module):
+    def forward(self, x):
+        if float(x.abs().max()) > 20:
+            os._exit(1)
+        return torch.exp(x)
+
+def get_inputs():
+    return [torch.rand(4, 6)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_reference_that_dies_on_moved_inputs_is_told(tmp_path: Path) -> None:
+    """Every pass after it was left out in silence."""
+    task = lab.task("return x", "[x]")
+    result = lab.verify(lab.folder(tmp_path, task[: task.index("class Model")] + DYING, HONEST))
+    assert result["status"] == "PASS", result["failures"] or result["error"]
+    assert any("the reference failed when its inputs were moved" in line for line in result["caveats"])
