@@ -25,6 +25,10 @@ _OF_TORCH = (
     "mv",
     "native_group_norm",
     "native_layer_norm",
+    "native_layer_norm_backward",
+    "native_group_norm_backward",
+    "native_batch_norm_backward",
+    "_fused_rms_norm_backward",
     "norm",
 )
 
@@ -32,7 +36,9 @@ _VARIANCES = ("var", "std", "var_mean", "std_mean")
 
 _HALF = (torch.float16, torch.bfloat16)
 
-HIDING_A_SUM = (*_OF_TORCH, *_VARIANCES, "_softmax", "_log_softmax", "logsumexp", "dot")
+_SOFTMAXES = ("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data")
+
+HIDING_A_SUM = (*_OF_TORCH, *_VARIANCES, *_SOFTMAXES, "logsumexp", "dot")
 """Names of the operators that `decompositions` takes apart."""
 
 
@@ -51,6 +57,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table |= {aten._softmax.default: _softmax, aten._log_softmax.default: _log_softmax}
     table |= {aten.logsumexp.default: _logsumexp, aten.dot.default: _dot}
+    table |= {aten._softmax_backward_data.default: _softmax_backward}
+    table |= {aten._log_softmax_backward_data.default: _log_softmax_backward}
     return table | _variances()
 
 
@@ -72,6 +80,16 @@ def _log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor
     distance = wide - torch.amax(wide, dim, keepdim=True)
     result = distance - torch.log(torch.sum(torch.exp(distance), dim, keepdim=True))
     return result if half_to_float or result.dtype == x.dtype else result.to(x.dtype)
+
+
+def _softmax_backward(grad: torch.Tensor, output: torch.Tensor, dim: int, input_dtype: torch.dtype) -> torch.Tensor:
+    """Return the gradient of softmax's input, output * (grad - sum of output * grad) as torch rounds it."""
+    shares = grad * output
+    return (shares - output * torch.sum(shares, dim, keepdim=True)).to(input_dtype)
+
+
+def _log_softmax_backward(grad: torch.Tensor, output: torch.Tensor, dim: int, input_dtype: torch.dtype) -> torch.Tensor:
+    return (grad - torch.exp(output) * torch.sum(grad, dim, keepdim=True)).to(input_dtype)
 
 
 def _logsumexp(x: torch.Tensor, dim: Any, keepdim: bool = False) -> torch.Tensor:
