@@ -38,17 +38,7 @@ def test_on_the_cpu_nothing_is_called_twice() -> None:
     Rehearsal(torch.device("cpu"), lambda inputs: pytest.fail("called")).of(BEYOND, OWN)
 
 
-HONEST = lab.impl(
-    "return run(exp_kernel, x)",
-    kernels="""
-@triton.jit
-def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets, mask=offsets < n)), mask=offsets < n)
-
-""",
-)
-
+HONEST = lab.impl("return run(exp_kernel, x)", kernels=lab.EXP_KERNEL)
 DYING = """
 import os
 

@@ -84,6 +84,7 @@ def _edges(maker: Maker) -> None:
 def _hurting(maker: Maker) -> None:
     sizes.primes(maker)
     values.zones(maker, Level.L5)
+    values.beyond_half(maker)
     values.great_codes(maker)
     values.specials(maker)
     values.alike(maker)

@@ -330,12 +330,15 @@ def zones(maker: Maker, level: Level) -> None:
         for dtype in maker.sources.spec.supported_dtypes if word == "huge" else ("",):
             if at is level:
                 maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
-    if level is Level.L5 and "bfloat16" in maker.sources.spec.supported_dtypes:
-        for name in _of_many_rows(maker.sources, maker.sources.floating)[:_MOST_TENSORS]:
-            open_ended = ranges.of(maker.sources.spec.shape_constraints, name).high == math.inf
-            if open_ended and name in maker.sources.following:  # a kernel may go by way of float16, which keeps all 8 bits
-                knobs = {SCALE: {name: _BEYOND_HALF}}
-                maker.add(level, f"beyond_half_{name}", maker.ragged, dtype="bfloat16", knobs=knobs)
+
+
+def beyond_half(maker: Maker) -> None:
+    """Add bfloat16 numbers beyond float16: a kernel may go by way of float16, which keeps all 8 bits."""
+    sources = maker.sources
+    for name in _of_many_rows(sources, sources.floating)[:_MOST_TENSORS] if "bfloat16" in sources.spec.supported_dtypes else ():
+        if ranges.of(sources.spec.shape_constraints, name).high == math.inf and name in sources.following:
+            knobs = {SCALE: {name: _BEYOND_HALF}}
+            maker.add(Level.L5, f"beyond_half_{name}", maker.ragged, dtype="bfloat16", knobs=knobs)
 
 
 def _widest(sources: Sources) -> str:

@@ -15,14 +15,13 @@ from typing import Any
 
 import torch
 
+from pypto_op.twins.neighbours import SPREAD
+
 TILE = 16
 """So many neighbours share the rounding of their mean; the error of a sum of squares does not depend on it."""
 
 ROUNDINGS = 2.0
 """By how many roundings of the mean a distance moves: a mean that is merged tile by tile is rounded once for each."""
-
-_SPREAD = 0x9E3779B1
-"""Times this, numbers that follow one another differ in their middle bits."""
 
 _MOVED = "_pypto_op_moved"
 """Attribute of a float32 tensor that is a distance: what it would be, and its version when that was so."""
@@ -62,7 +61,7 @@ class Means:
         if known is None or known.numel() >= found.numel():
             return found
         tiles = torch.arange(found.numel(), dtype=torch.int64).div(TILE, rounding_mode="floor")
-        signs = ((tiles + salt) * _SPREAD >> 16 & 1).mul(2.0).sub(1.0).reshape(found.shape)
+        signs = ((tiles + salt) * SPREAD >> 16 & 1).mul(2.0).sub(1.0).reshape(found.shape)
         return _remember(found, found + signs * ROUNDINGS * torch.finfo(torch.float32).eps * mean.abs())
 
 

@@ -17,7 +17,7 @@ import torch
 
 from pypto_op.twins import mixes
 
-_SPREAD = 0x9E3779B1 - (1 << 32)
+SPREAD = 0x9E3779B1 - (1 << 32)
 """Times this, numbers that follow one another lie far apart (modulo 2 ** 32)."""
 _ALL, _TWICE = 2.0**31, 2.0
 
@@ -78,7 +78,7 @@ def _other_side(term: Any, salt: int) -> Any:
 def _beyond(found: torch.Tensor, lost: torch.Tensor, salt: int) -> torch.Tensor:
     """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is."""
     beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
-    drawn = ((found.contiguous().view(torch.int32) + salt) * _SPREAD).to(torch.float32).abs() / _ALL
+    drawn = ((found.contiguous().view(torch.int32) + salt) * SPREAD).to(torch.float32).abs() / _ALL
     return torch.where(drawn * (beyond - found).abs() < _TWICE * lost.abs(), beyond, found)
 
 

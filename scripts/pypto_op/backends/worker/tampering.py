@@ -104,7 +104,7 @@ class Snapshot:
         # of a function that Python's code makes: so nothing is called for each name that is what it was.
         for name, (space, before) in self._spaces.items():
             now = vars(space)
-            if _all(_each(_is, _each(now.get, before, _ABSENT), before.values())):
+            if _keeps(now, before):
                 continue
             others = [key for key, value in before.items() if key not in now or now[key] is not value]
             found += [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
@@ -132,7 +132,11 @@ class Snapshot:
 
 def same_names(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     """Whether names are the same and stand for the same objects; no object is asked whether it equals another."""
-    return len(now) == len(before) and _all(_each(_is, _each(now.get, before, _ABSENT), before.values()))
+    return len(now) == len(before) and _keeps(now, before)
+
+
+def _keeps(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    return _all(_each(_is, _each(now.get, before, _ABSENT), before.values()))
 
 
 def _changed(now: Mapping[str, Any], before: Mapping[str, Any], others: Iterable[str]) -> list[str]:

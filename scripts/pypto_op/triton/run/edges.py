@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout
+from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout
 
 _AXIS = 8
 """Axes of fewer elements (channels of a colour, corners of a box) have no ends."""
@@ -52,22 +52,18 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
     """
     moved = iter(movable)
     draws = random.Random(seed)
-    changed = False
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        copy = same_layout(tensor)
-        if next(moved) and not is_ordered(tensor):
-            changed = True
-            low, high = (float(end) for end in torch.aminmax(tensor))
-            _put_extremes(copy, tensor, low, high)
-            _put_records(copy, tensor, seed)
-            within = [number for number in numbers if low <= number <= high]
-            _put_numbers(copy, [*within, *_between(within, _CLOSE * (high - low))], draws)
-        return copy
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not next(moved) or is_ordered(tensor):
+            return False
+        low, high = (float(end) for end in torch.aminmax(tensor))
+        _put_extremes(copy, tensor, low, high)
+        _put_records(copy, tensor, seed)
+        within = [number for number in numbers if low <= number <= high]
+        _put_numbers(copy, [*within, *_between(within, _CLOSE * (high - low))], draws)
+        return True
 
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    return changed_copy(inputs, change)
 
 
 def is_sorted(tensor: torch.Tensor) -> bool:

@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pypto_op.triton.run import sides
+from pypto_op.triton.run.memory import address
 from pypto_op.triton.run.packing import tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -87,11 +88,11 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
         if name in _COPIES and all(map(self._is_drawn, given)):
             return
-        self._made |= {*map(_memory, tensors_of(out))} - {*map(_memory, given)}
+        self._made |= {*map(address, tensors_of(out))} - {*map(address, given)}
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
-        return tensor.is_floating_point() and tensor.numel() > 1 and _memory(tensor) not in self._made
+        return tensor.is_floating_point() and tensor.numel() > 1 and address(tensor) not in self._made
 
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
@@ -116,10 +117,6 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back  # type: ignore[assignment]
         return 0 if frame is None else frame.f_lineno
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def told(idle: Collection[str]) -> list[str]:

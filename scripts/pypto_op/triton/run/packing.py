@@ -89,6 +89,25 @@ def same_layout(tensor: torch.Tensor) -> torch.Tensor:
     return memory_of(plain).clone().as_strided(plain.size(), plain.stride(), 0)
 
 
+def changed_copy(value: Any, change: Callable[[torch.Tensor, torch.Tensor], bool]) -> Any | None:
+    """Return the structure with copies of its tensors, of the same layout; None where nothing changes.
+
+    Args:
+        value: stays as it is.
+        change: is given each copy and its tensor, in order; writes into the copy, and returns whether it meant to.
+    """
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        changed = change(copy, tensor) or changed
+        return copy
+
+    found = map_tensors(value, one)
+    return found if changed else None
+
+
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the memory from a tensor's first element to its last, as a vector; gaps between elements are part of it."""
     return tensor.as_strided((_span(tensor),), (1,))

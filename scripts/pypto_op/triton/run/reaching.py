@@ -13,7 +13,7 @@ import torch
 
 from pypto_op.triton.run import sides, skewed
 from pypto_op.triton.run.edges import is_ordered, is_sorted
-from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout, tensors_of
+from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
 
 REACH, MEET, WITHIN = "reach", "meet", "within"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
@@ -73,7 +73,7 @@ def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
         if (found := _equalled(inputs, target)) is not None:
             # the distance of equal rows is the root of what rounding leaves, in the reference, too
             yield f"{REACH if any(sides.DISTANCE in name for name in equal) else WITHIN} equal {target}", found
-    if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero_scales)) is not None:
+    if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero, scales=True)) is not None:
         yield f"{WITHIN} zeros", found
     if (found := _without_least(inputs)) is not None:
         yield f"{WITHIN} missing", found
@@ -110,23 +110,19 @@ def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_t
 
 
 def _meeting(inputs: Any, numbers: list[int]) -> Any | None:
-    changed = False
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not _is_whole(tensor):
+            return False
+        limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
+        fitting = [number for number in numbers if limits.min <= number <= limits.max]
+        places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
+        if not fitting or not len(places):
+            return False
+        turns = torch.arange(len(places), device=memory.device) % len(fitting)
+        memory[places] = torch.tensor(fitting, device=memory.device)[turns].to(tensor.dtype)
+        return True
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        copy = same_layout(tensor)
-        if _is_whole(tensor):
-            limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
-            fitting = [number for number in numbers if limits.min <= number <= limits.max]
-            places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
-            if fitting and len(places):
-                turns = torch.arange(len(places), device=memory.device) % len(fitting)
-                memory[places] = torch.tensor(fitting, device=memory.device)[turns].to(tensor.dtype)
-                changed = True
-        return copy
-
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    return changed_copy(inputs, change)
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
@@ -136,39 +132,36 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | None:
     """Return inputs far beyond the task's; None where none can be."""
     movable = iter(skewed.movable(inputs))
-    changed = False
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        copy = same_layout(tensor)
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         if next(movable) and floats:
-            changed = True
             _spread(copy, tensor)
-        elif whole and _is_whole(tensor):
-            changed = changed or tensor.numel() > 1
+            return True
+        if whole and _is_whole(tensor):
             _spread_whole(copy, way)
-        return copy
+            return tensor.numel() > 1
+        return False
 
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    return changed_copy(inputs, change)
 
 
-def _changed(inputs: Any, change: Callable[[torch.Tensor, torch.Tensor], None]) -> Any | None:
-    """Return inputs of the same layout, the floats among them changed; None where none can be."""
-    movable = iter(skewed.movable(inputs, scales=change is _zero_scales))
-    changed = False
+def _changed(inputs: Any, write: Callable[[torch.Tensor, torch.Tensor], None], *, scales: bool = False) -> Any | None:
+    """Return inputs of the same layout, the floats among them changed; None where none can be.
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        copy = same_layout(tensor)
-        lost = change is _lose and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
-        if next(movable) or lost:
-            changed = True
-            change(copy, tensor)
-        return copy
+    Args:
+        write: into a copy, beside its tensor.
+        scales: what may be a scale beside another tensor is changed, too.
+    """
+    movable = iter(skewed.movable(inputs, scales=scales))
 
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        lost = write is _lose and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+        if not next(movable) and not lost:
+            return False
+        write(copy, tensor)
+        return True
+
+    return changed_copy(inputs, change)
 
 
 def _equalled(inputs: Any, target: int) -> Any | None:
@@ -196,20 +189,18 @@ def _equalled(inputs: Any, target: int) -> Any | None:
 
 def _without_least(inputs: Any) -> Any | None:
     """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
-    changed = False
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        copy = same_layout(tensor)
-        if _is_whole(tensor) and tensor.numel():
-            memory = memory_of(copy)
-            least, steps = memory == memory.min(), memory.long().diff()
-            if int(least.sum()) > 1 and bool((steps < 0).any() and (steps > 0).any()):
-                memory[least], changed = memory.max(), True
-        return copy
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not _is_whole(tensor) or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        least, steps = memory == memory.min(), memory.long().diff()
+        if int(least.sum()) < 2 or not bool((steps < 0).any() and (steps > 0).any()):
+            return False
+        memory[least] = memory.max()
+        return True
 
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    return changed_copy(inputs, change)
 
 
 def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIGN, half: float = _FAR_HALF) -> None:
@@ -234,11 +225,6 @@ def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
         if size > 1 and copy.stride(axis):
             copy.select(axis, size // 2).zero_()
-
-
-def _zero_scales(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """The same for every tensor, what may be a scale beside another one, too."""
-    _zero(copy, tensor)
 
 
 def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

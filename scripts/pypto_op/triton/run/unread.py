@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from pypto_op.triton.run import edges
-from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout
+from pypto_op.triton.run.packing import changed_copy, memory_of
 
 MOVE = "unread"
 """The name of this move, beside those of `skewed`."""
@@ -105,20 +105,16 @@ def moved(inputs: Any, movable: Sequence[bool], places: Mapping[str, Sequence[in
         places: of `Unread.found`.
     """
     left = iter(enumerate(movable))
-    changed = False
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         position, moves = next(left)
-        copy = same_layout(tensor)
         wanted = places.get(str(position), ())
-        if moves and wanted and not edges.is_ordered(tensor):
-            changed = True
-            _write(memory_of(copy), torch.tensor(wanted, device=tensor.device))
-        return copy
+        if not moves or not wanted or edges.is_ordered(tensor):
+            return False
+        _write(memory_of(copy), torch.tensor(wanted, device=tensor.device))
+        return True
 
-    found = map_tensors(inputs, one)
-    return found if changed else None
+    return changed_copy(inputs, change)
 
 
 def _write(memory: torch.Tensor, places: torch.Tensor) -> None:
