@@ -70,6 +70,12 @@ def test_what_is_sorted_stays_sorted_though_zero_is_within(edges: torch.Tensor, 
     assert bool((steps >= 0).all() or (steps <= 0).all()) and not torch.equal(moved, edges)
 
 
+@pytest.mark.parametrize("tensor", [NORMAL.clamp(max=0.7), NORMAL.clamp(min=-0.7)], ids=["lower", "upper"])
+def test_far_inputs_reach_both_ends_though_one_lies_nearer_to_zero(tensor: torch.Tensor) -> None:
+    (moved,) = skewed.skewed([tensor], skewed.FAR)
+    assert moved.max() > 0.95 * 128 and moved.min() < -0.8 * 128
+
+
 def test_a_single_row_is_not_sunk() -> None:
     (moved,) = skewed.skewed([NORMAL[:1]], skewed.FAR)
     assert moved.max() > 0

@@ -211,7 +211,11 @@ def sunk(moved: torch.Tensor, least: float) -> torch.Tensor:
 
 
 def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
-    """Return a tensor with the last slices along its axes near the end of its range, far above the rest; zeros stay."""
+    """Return a tensor with the last slices along its axes far above the rest; zeros stay.
+
+    They reach the greatest absolute value, though the range's lower end may lie farther from zero than its upper one:
+    exp() overflows above 88 in float32, and 128 times the ratio of the ends may be less.
+    """
     if 0 in moved.stride() or memory_of(moved).numel() != moved.numel() or is_sorted(moved):
         return moved
     last = torch.zeros(moved.shape, dtype=torch.bool, device=moved.device)
@@ -219,6 +223,7 @@ def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
         if size >= _AXIS:
             last.select(axis, -1).fill_(True)
     places = (moved.double() - begin) / (end - begin)
-    high = begin + (end - begin) * (_LIFTED + (1.0 - _LIFTED) * places)
+    most = max(-begin, end)
+    high = most - (end - begin) * (1.0 - _LIFTED) * (1.0 - places)
     rest = moved * _REST if bool(last.any()) else moved
-    return sunk(moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest)), -max(-begin, end))
+    return sunk(moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest)), -most)
