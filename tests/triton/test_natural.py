@@ -49,6 +49,43 @@ def test_wrong_numbers_are_not_natural(name: str, product) -> None:
     assert not is_natural([(a @ b, WRONG[name](a, b), truth)])
 
 
+def _backwards(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return _in_blocks(a.flip(1), b.flip(0))
+
+
+def test_a_reference_that_errs_by_less_than_any_order_excuses_other_orders(product) -> None:
+    a, b, truth = product
+    leaf = (truth.float(), _in_blocks(a, b), truth)
+    assert not is_natural([leaf])
+    assert is_natural([leaf], [[a @ b], [_backwards(a, b)]])
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_wrong_numbers_are_no_other_order(name: str, product) -> None:
+    a, b, truth = product
+    assert not is_natural([(a @ b, WRONG[name](a, b), truth)], [[_in_blocks(a, b)], [_backwards(a, b)]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "status"), [("a", "PASS"), ("a * 1.0000003", "FAIL")])
+def test_a_sum_from_the_other_end_passes_where_the_reference_happens_to_be_exact(first: str, status: str, place: Path) -> None:
+    """Two terms of three cancel at once in the reference's order, and leave their rounding in the kernel's."""
+    task = lab.task("return x.sum(-1)", "[(lambda a, b: torch.stack([a, -a, b], -1))(1000 * torch.randn(600), torch.randn(600))]")
+    kernel = f"""
+@triton.jit
+def total_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = rows < n
+    a = tl.load(x_ptr + rows * 3, mask=mask, other=0.0)
+    b = tl.load(x_ptr + rows * 3 + 1, mask=mask, other=0.0)
+    c = tl.load(x_ptr + rows * 3 + 2, mask=mask, other=0.0)
+    tl.store(out_ptr + rows, (c + b) + {first}, mask=mask)
+"""
+    forward = "out = x.new_empty(len(x))\ntotal_kernel[(10,)](x, out, len(x), BLOCK=64)\nreturn out"
+    result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=kernel)), policy=None)
+    assert result["status"] == status, result
+
+
 def test_a_reference_that_is_another_in_float64_excuses_nothing(product) -> None:
     a, b, truth = product
     assert not is_natural([(a @ b, a @ b + 1, truth * (torch.rand_like(truth) > 0.5))])

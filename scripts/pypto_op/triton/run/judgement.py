@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,14 @@ def judge(
     return judgement
 
 
-def second_look(found: Judgement, expected: Any, actual: Any, truth: Any, rounded: Callable[[], Any] = lambda: None) -> Judgement:
+def second_look(
+    found: Judgement,
+    expected: Any,
+    actual: Any,
+    truth: Any,
+    rounded: Callable[[], Any] = lambda: None,
+    orders: Callable[[], Any] = lambda: None,
+) -> Judgement:
     """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`).
 
     Args:
@@ -81,35 +88,46 @@ def second_look(found: Judgement, expected: Any, actual: Any, truth: Any, rounde
         actual: what the implementation returned.
         truth: what the reference returns in float64; None where it does not run there.
         rounded: gives what it returns with the operands of its products in 16 bits, or None.
+        orders: gives a list of what it returns in other orders of additions, or None.
     """
     if truth is None:
         found.message += "\nno second look: the reference does not run in float64"
         return found
-    if _is_natural(expected, actual, truth):
+    floats = _floats(expected, actual, truth)
+    if floats and natural.is_natural(floats):
         judged = {"judged_by": f"float64: within {natural.FACTOR:g} times the reference's own error"}
-    elif natural.of_16_bits(tensors_of(expected)) and _is_natural(expected, actual, truth, rounded()):
+    elif floats and natural.of_16_bits(tensors_of(expected)) and _is_of_products(floats, rounded()):
         judged = {"judged_by": "float64: within the error of products whose operands have 16 bits"}
+    elif floats and natural.is_near(floats) and _is_of_orders(floats, orders()):
+        judged = {"judged_by": f"float64: within {natural.ORDERS_FACTOR:g} times the error of other orders of additions"}
     else:
         found.message += f"\nsecond look: more than {natural.FACTOR:g} times as far from float64 as the reference is"
         return found
     return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
 
 
-def _is_natural(expected: Any, actual: Any, truth: Any, rounded: Any = None) -> bool:
-    """Whether every float tensor is natural and everything else is right by the default rule."""
+def _floats(expected: Any, actual: Any, truth: Any) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Return, of every float tensor, the reference, the answer and the truth; none where anything else is wrong."""
     (problem, pairs), (no_truth, rights) = _paired(expected, actual), _paired(expected, truth)
     if problem or no_truth:
-        return False
+        return []
     rows = [(want, got, right) for (_, want, got), (_, _, right) in zip(pairs, rights, strict=True)]
     tensors = [row for row in rows if isinstance(row[0], torch.Tensor) and row[0].is_floating_point()]
-    floats = [(want, got, right.to(want.device)) for want, got, right in tensors]
     others = [(want, got) for want, got, _ in rows if not isinstance(want, torch.Tensor) or not want.is_floating_point()]
     if others and not compare([want for want, _ in others], [got for _, got in others], policy_of(None)).ok:
-        return False
-    if rounded is None:
-        return natural.is_natural(floats)
+        return []
+    return [(want, got, right.to(want.device)) for want, got, right in tensors]
+
+
+def _is_of_products(floats: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], rounded: Any) -> bool:
     products = [tensor for tensor in tensors_of(rounded) if tensor.is_floating_point()]
     return len(products) == len(floats) and natural.is_of_products(floats, products)
+
+
+def _is_of_orders(floats: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], orders: Any) -> bool:
+    found = [[tensor for tensor in tensors_of(order) if tensor.is_floating_point()] for order in orders or ()]
+    shapes = [want.shape for want, _, _ in floats]
+    return bool(found) and all([one.shape for one in order] == shapes for order in found) and natural.is_natural(floats, found)
 
 
 def _origin(

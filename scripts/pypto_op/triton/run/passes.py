@@ -298,9 +298,8 @@ class Run:
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
-            judgement = second_look(
-                judgement, given["outputs"], answer["outputs"], self._truth(task, seed), lambda: task.rounded(seed)
-            )
+            truth, rounded, orders = self._truth(task, seed), lambda: task.rounded(seed), lambda: task.orders(0, seed)
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], truth, rounded, orders)
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:

@@ -170,6 +170,13 @@ class TaskSession(_Session):
         except Told:
             return None
 
+    def orders(self, shift: int, seed: int) -> Any:
+        """Return the outputs as `truth` does, a list of those of several orders of additions; None when that does not work."""
+        try:
+            return self._tell({"call": "orders", "shift": shift, "seed": _of_models(seed)})[0]["outputs"]
+        except Told:
+            return None
+
     def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
         wanted = [list(shape) for shape in shapes]

@@ -19,13 +19,12 @@ from pypto_op.triton.run import (
     fixed,
     idle,
     one_value,
+    otherwise,
     reaching,
     rehearsed,
     reloaded,
-    remote,
     skewed,
     small,
-    trivial,
     unread,
     whole,
 )
@@ -43,9 +42,8 @@ class Task:
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again`
-    (golden of the present case, its values rolled), `truth` (the same in float64), `rounded` (operands of products in
-    16 bits), `exchanged` (samples of it, half of the elements exchanged), `without_small` (samples of it without small
-    terms), `time` (time the present case).
+    (golden of the present case, its values rolled), those of `otherwise.CALLS` (the present case, computed otherwise),
+    `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -83,7 +81,8 @@ class Task:
         """Answer one message."""
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         try:
-            answer, more = getattr(self, f"_{message['call']}")(message)
+            known = otherwise.CALLS.get(message["call"])
+            answer, more = (known(self._present(), message), {}) if known else getattr(self, f"_{message['call']}")(message)
             values = models.packed(answer, self._path.name)
             facts |= more
         except Failure as failure:
@@ -317,62 +316,16 @@ class Task:
     def _again(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return self._golden(self._rolled(message["shift"]), message["seed"])
 
-    def _truth(self, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Answer with the outputs of the present case, computed in float64."""
-        seed = message["seed"]
-        model = self._build(seed)  # a new one: forward may have changed what the present one holds
-        try:
-            models.widen(model)
-            with models.computing_wide():
-                if self._warmed is not None:
-                    models.seed_all(seed)
-                    with self._reloading(model):
-                        self._called(model, map_tensors(self._before(self._warmed), models.wide))
-                models.seed_all(seed)
-                outputs = self._called(model, map_tensors(self._rolled(message["shift"]), models.wide))
-        except BaseException as error:
-            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
-        return {"outputs": outputs}, {}
+    def _present(self) -> otherwise.Present:
+        return otherwise.Present(self._path, self._inputs, self._build, self._called, self._warmed_by, self._rolled)
 
-    def _rounded(self, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Answer with the outputs of the present case in float32, the operands of products rounded to the inputs' 16 bits.
-
-        So a matrix unit has it: a kernel of attention rounds the softmax before its product with the values.
-        """
-        from pypto_op.twins.reordering import ROUNDED_OPERANDS, Reordered, storage_of
-
-        seed, storage = message["seed"], storage_of(tensors_of(self._inputs))
-        model = self._build(seed)
-        try:
-            if isinstance(model, torch.nn.Module):
-                model.float()
-            models.seed_all(seed)
-            with Reordered(ROUNDED_OPERANDS, storage):
-                return {"outputs": self._called(model, map_tensors(self._inputs, models.single))}, {}
-        except BaseException as error:
-            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
-
-    def _exchanged(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
-        """Answer with samples of the outputs for inputs of which half of the elements are exchanged (`remote`)."""
-        seed = message["seed"]
-        model = self._build(seed)
-        inputs = remote.exchanged(self._inputs, [torch.Size(shape) for shape in message["shapes"]])
+    def _warmed_by(self, model: Any, seed: int, change: otherwise.Change) -> None:
+        """Call a model as the present one was called before the call that is judged, its inputs changed."""
+        if self._warmed is None:
+            return
         models.seed_all(seed)
-        try:
-            return trivial.sampled(self._called(model, inputs)), {}
-        except BaseException as error:
-            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
-
-    def _without_small(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
-        """Answer with samples of the outputs without terms that hardly change them (`small`)."""
-        seed = message["seed"]
-        model = self._build(seed)
-        models.seed_all(seed)
-        try:
-            with small.Small(self._path, drops=True):
-                return trivial.sampled(self._called(model, map_tensors(self._inputs, same_layout))), {}
-        except BaseException as error:
-            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
+        with self._reloading(model):
+            self._called(model, map_tensors(self._before(self._warmed), change))
 
     def _called(self, model: Any, inputs: Any) -> Any:
         """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""
