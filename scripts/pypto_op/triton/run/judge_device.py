@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from pypto_op.backends.cores import borrowed
-from pypto_op.triton.run.packing import map_tensors, tensors_of
+from pypto_op.triton.run.packing import elements_of, map_tensors
 from pypto_op.triton.run.targets import Place, Target
 
 _LEAST = 1 << 20
@@ -51,7 +51,7 @@ class JudgeDevice:
             values: tensors in any structure.
             action: compares them; it may be called twice: again with `values` as they are, when the device fails or is full.
         """
-        elements = sum(tensor.numel() for tensor in tensors_of(values))
+        elements = elements_of(values)
         device = self._device
         if device is not None and elements >= _LEAST:
             try:

@@ -12,7 +12,7 @@ from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run import natural
-from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.packing import elements_of, tensors_of
 
 DEFAULT_POLICY: dict[str, Any] = {
     "name": "mere_mare",
@@ -134,7 +134,7 @@ def _origin(
     case: dict[str, Any], reference: dict[str, Any], answer: dict[str, Any], run: RunResult, facts: dict[str, Any]
 ) -> Judgement | None:
     """Return what is wrong with where the outputs came from; None when nothing is."""
-    elements = sum(tensor.numel() for tensor in tensors_of([case["outputs"], case["mutated"]]))
+    elements = elements_of([case["outputs"], case["mutated"]])
     extra = sorted(set(run.mutated_inputs) - set(case["mutated"]))
     if extra:
         return Judgement("InputMutated", f"forward changed its input {_numbers(extra)}, which the reference leaves as it is")

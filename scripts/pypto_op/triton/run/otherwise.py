@@ -13,7 +13,7 @@ import torch
 from pypto_op.backends.worker.loading import failure_of
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run import remote, small, trivial
-from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import elements_of, map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.rehearsed import MOST_ELEMENTS
 from pypto_op.vocabulary import Outcome
 
@@ -87,7 +87,7 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
     from pypto_op.twins.reordering import Reordered
 
     seed, cpu = message["seed"], torch.device("cpu")
-    if sum(tensor.numel() for tensor in tensors_of(case.inputs)) > MOST_ELEMENTS:
+    if elements_of(case.inputs) > MOST_ELEMENTS:
         return {"outputs": []}
     found = []
     try:

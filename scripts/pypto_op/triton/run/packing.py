@@ -47,6 +47,11 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return found
 
 
+def elements_of(value: Any) -> int:
+    """Return how many elements the tensors of a structure have."""
+    return sum(tensor.numel() for tensor in tensors_of(value))
+
+
 def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     """Return the structure with `function(tensor)` in each tensor's place."""
     if isinstance(value, torch.Tensor):

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import map_tensors, tensors_of
+from pypto_op.triton.run.packing import elements_of, map_tensors
 
 MOST_ELEMENTS = 1 << 24
 """Of the inputs of a case; beyond that the CPU takes too long, and what a device makes of moved inputs is seen there alone."""
@@ -34,7 +34,7 @@ class Rehearsal:
         Raises:
             Exception: what it raises, unless the task's own inputs raise, too: its forward may name the device.
         """
-        if not self._wanted or sum(tensor.numel() for tensor in tensors_of(moved)) > MOST_ELEMENTS:
+        if not self._wanted or elements_of(moved) > MOST_ELEMENTS:
             return
         try:
             self._call(map_tensors(moved, torch.Tensor.cpu))

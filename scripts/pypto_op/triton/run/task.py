@@ -14,6 +14,7 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.triton.run import (
     arguments,
     before,
+    draws,
     edges,
     filled,
     fixed,
@@ -55,6 +56,7 @@ class Task:
         self._clock = Clock(self._device)
         self._rehearsal = rehearsed.Rehearsal(self._device, self._on_cpu)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
+        self._draws = draws.Draws(self._device, self._drawn)
         self._cases: Iterator[Any] = iter(())
         self._position = 0
         self._seed = 0
@@ -106,16 +108,14 @@ class Task:
 
     def _open(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seed = message["seed"]
-        models.seed_all(self._seed)
-        total: int | None = 1
+        groups = self._draws.of(self._seed)
+        self._cases, self._position = iter(groups), 0
+        return None, {"total": len(groups) if hasattr(groups, "__len__") else None}
+
+    def _drawn(self) -> Any:
         if callable(getattr(self._module, "get_input_groups", None)):
-            groups = self._ask("get_input_groups")
-            total = len(groups) if hasattr(groups, "__len__") else None
-            self._cases = iter(groups)
-        else:
-            self._cases = iter([self._ask("get_inputs")])
-        self._position = 0
-        return None, {"total": total}
+            return self._ask("get_input_groups")
+        return [self._ask("get_inputs")]
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
