@@ -342,6 +342,36 @@ REFUSED = {
 }
 
 
+RELATED = {
+    "2 * pad above window": {"raises_pad_2"},
+    "`2 * pad` is above `window`": {"raises_pad_2"},
+    "pad > window // 2": {"raises_pad_2"},
+    "pad more than window / 2": {"raises_pad_2"},
+    "window larger than D": {"raises_D_2"},
+    "window exceeds D": {"raises_D_2"},
+    "D no multiple of pad": {"raises_pad_3"},
+    "pad does not divide D": {"raises_pad_3"},
+    "S not equal to pad * S": {"raises_pad_0"},
+    "D no multiple of S": set(),
+    "H above window": set(),
+}
+
+
+@pytest.mark.parametrize("clause", RELATED)
+@pytest.mark.parametrize(
+    "form", ["{}: the wrapper raises ValueError", "x of another rank: it raises ValueError. So it does where {}"]
+)
+def test_a_relation_between_names_makes_a_call_for_each_that_can_break_it(tmp_path: Path, clause: str, form: str) -> None:
+    """A pad above half of the window was taken: each number lay within its own range."""
+    ports = [tensor("x"), *({"name": name, "shape": [], "dtype": "int32"} for name in ("window", "pad"))]
+    body = f"## 9. Edge cases\n- {form.format(clause)}.\n"
+    rules = ["D <= 32", "2 <= window <= 3", "0 <= pad <= 3", "2 * pad <= window"]
+    ws = placed(tmp_path, ports, body=body, shape_constraints=rules, default_params={"window": 3, "pad": 1})
+    untried: list[str] = []
+    found = {told["id"] for told in refusals(Maker(gather(ws)), untried)}
+    assert found - {"raises_rank_x"} == RELATED[clause] and bool(untried) is not bool(RELATED[clause])
+
+
 @pytest.mark.parametrize("clause", REFUSED)
 def test_each_form_of_a_refusal_makes_its_calls(tmp_path: Path, clause: str) -> None:
     ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]

@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import markdown, ranges
+from pypto_op.documents import constraints, markdown, ranges
 from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.reading import read_text
+from pypto_op.generators import relations
 from pypto_op.generators.sources import INTEGERS
 from pypto_op.generators.walks import product
+from pypto_op.python_text import names_in
 
 if TYPE_CHECKING:
     from pypto_op.generators.case_maker import Maker
@@ -26,6 +28,12 @@ _MOST_ELEMENTS = 1 << 18
 _RAISES = re.compile(r"\bValueError\b")
 _SUBJECT = re.compile(r"[:,]?\s*\b(?:(?:the )?wrapper|it|this|each)?\s*(?:also )?(?:raises?|is|are)?(?: an?| with)?$", re.I)
 _AFTER = re.compile(r"^\s*(?:for|when|if|on|where)\s+", re.I)
+_AGAIN = re.compile(
+    r"^\s*[-*]?\s*(?:so it does|so does it|it (?:also )?(?:does|raises)(?: so)?(?: too)?|the same (?:goes|holds)|likewise)\s+"
+    r"(?:for|where|when|if|on)\s+",
+    re.I,
+)
+"""How a sentence begins that goes on about the ValueError of the one before."""
 _NUMERAL = r"`?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`?"
 _NUMBER = rf"{_NUMERAL}(?!\s*[-+*/%\w.])"
 _COMPARED = re.compile(rf"`?\b([A-Za-z_]\w*)`?\s*(==|!=|=|<=|>=|<|>|other than|not equal to|not)\s*{_NUMBER}")
@@ -77,8 +85,13 @@ def _sentences(text: str) -> Iterator[str]:
     """Yield, of each sentence of the edge cases that speaks of ValueError, what it says that about."""
     for section in markdown.sections(text):
         if "edge cases" in section.title.casefold():
+            told = False
             for part in re.split(r"[.;](?=\s|$)|\n(?=\s*[-*|])", section.text):
-                if said := _RAISES.search(part):
+                said, goes_on = _RAISES.search(part), _AGAIN.match(part) if told else None
+                told = bool(said or goes_on)
+                if goes_on and not said:
+                    yield " ".join(part[goes_on.end() :].split())
+                if said:
                     before = _SUBJECT.sub("", " ".join(part[: said.start()].split()).lstrip("-* "))
                     after = " ".join(part[said.end() :].split())
                     yield before or (_AFTER.sub("", after) if _AFTER.match(after) else "")
@@ -105,7 +118,8 @@ def _whole(maker: Maker, clauses: list[str]) -> Iterator[str]:
 
 
 def _read(maker: Maker, clause: str) -> list[Fault]:
-    return [*_numbers(maker, clause), *_kinds(maker, clause)]
+    found = [*_numbers(maker, clause), *_kinds(maker, clause)]
+    return found or [*_related(maker, clause)]
 
 
 def _another_of(maker: Maker, clause: str, last: list[Fault]) -> list[Fault]:
@@ -142,6 +156,25 @@ def _numbers(maker: Maker, clause: str) -> Iterator[Fault]:
             yield from _with(maker, name, 0.0)
         if _NOT_POSITIVE.search(clause) or _NEGATIVE.search(clause):
             yield from _with(maker, name, 0.0, beyond=-1)
+
+
+def _related(maker: Maker, clause: str) -> Iterator[Fault]:
+    """Yield, for each whole number and axis of a relation between several, the value next to its own that makes it true."""
+    sources = maker.sources
+    told = relations.read(clause, {*maker.base, *sources.whole_numbers})
+    given = {**sources.whole_numbers, **maker.base}
+    if told is None or not relations.fails(told, given):
+        return
+    for name in sorted(names_in(told)):
+        low, high = sources.spec.axis_ranges.get(name, (1 if name in maker.base else None, None))
+        alone = [rule for rule in sources.spec.shape_constraints if (tree := constraints.read(rule)) and names_in(tree) <= {name}]
+        for value in relations.nearest(given[name]):
+            within = (low is None or value >= low) and (high is None or value <= high)
+            changed = {**given, name: value}
+            breaks = within and relations.holds(told, changed) and constraints.satisfied(alone, changed)
+            if breaks and (found := list(_with(maker, name, value, stated=True))):
+                yield from found
+                break
 
 
 def _ends(maker: Maker, name: str, clause: str) -> Iterator[tuple[float, int, bool]]:
