@@ -372,6 +372,14 @@ def test_a_relation_between_names_makes_a_call_for_each_that_can_break_it(tmp_pa
     assert found - {"raises_rank_x"} == RELATED[clause] and bool(untried) is not bool(RELATED[clause])
 
 
+@pytest.mark.parametrize("said", ["A cyclic x is rejected", "The wrapper refuses S above 99", "eps < 0 is an error"])
+def test_a_sentence_that_only_seems_to_speak_of_value_error_is_told(tmp_path: Path, said: str) -> None:
+    body = f"## 9. Edge cases\n- S = 0: the wrapper raises ValueError.\n- {said}.\n- What x holds is not checked.\n"
+    untried: list[str] = []
+    found = refusals(Maker(gather(placed(tmp_path, [tensor("x")], body=body))), untried)
+    assert [told["id"] for told in found] == ["raises_S_0"] and untried == [said]
+
+
 @pytest.mark.parametrize("clause", REFUSED)
 def test_each_form_of_a_refusal_makes_its_calls(tmp_path: Path, clause: str) -> None:
     ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]

@@ -34,6 +34,10 @@ _AGAIN = re.compile(
     re.I,
 )
 """How a sentence begins that goes on about the ValueError of the one before."""
+_ELSEWISE = re.compile(
+    r"\b(?:raises?|refuse[sd]?|rejects?|rejected|invalid|illegal|not (?:allowed|accepted)|(?:is|are) an error)\b", re.I
+)
+"""What a sentence may say of a wrong call without the word ValueError: no call comes of it, which is told."""
 _NUMERAL = r"`?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`?"
 _NUMBER = rf"{_NUMERAL}(?!\s*[-+*/%\w.])"
 _COMPARED = re.compile(rf"`?\b([A-Za-z_]\w*)`?\s*(==|!=|=|<=|>=|<|>|other than|not equal to|not)\s*{_NUMBER}")
@@ -68,7 +72,7 @@ def refusals(maker: Maker, untried: list[str] | None = None) -> list[dict[str, A
     """
     found: dict[str, dict[str, Any]] = {}
     base: dict[str, Any] = {"shape": dict(maker.base), "dtype": {"default": maker.sources.spec.supported_dtypes[0]}, "seed": 42}
-    for sentence in _sentences(read_text(maker.sources.ws.spec)):
+    for sentence in _sentences(read_text(maker.sources.ws.spec), untried):
         told_last: list[Fault] = []
         for clause in _whole(maker, _clauses(sentence)):
             told = _read(maker, clause) or _another_of(maker, clause, told_last)
@@ -81,8 +85,8 @@ def refusals(maker: Maker, untried: list[str] | None = None) -> list[dict[str, A
     return list(found.values())
 
 
-def _sentences(text: str) -> Iterator[str]:
-    """Yield, of each sentence of the edge cases that speaks of ValueError, what it says that about."""
+def _sentences(text: str, untried: list[str] | None) -> Iterator[str]:
+    """Yield what each sentence of the edge cases that speaks of ValueError says that about; tell those that only seem to."""
     for section in markdown.sections(text):
         if "edge cases" in section.title.casefold():
             told = False
@@ -91,6 +95,8 @@ def _sentences(text: str) -> Iterator[str]:
                 told = bool(said or goes_on)
                 if goes_on and not said:
                     yield " ".join(part[goes_on.end() :].split())
+                elif not said and untried is not None and _ELSEWISE.search(part):
+                    untried.append(" ".join(part.split()).lstrip("-* "))
                 if said:
                     before = _SUBJECT.sub("", " ".join(part[: said.start()].split()).lstrip("-* "))
                     after = " ".join(part[said.end() :].split())
