@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto_op.triton.run.draws import MANY, Draws
+from pypto_op.triton.run.draws import MANY, MOST, Draws
 
 THERE = torch.device("meta")
 """Stands for a device that this machine lacks: tensors without values."""
@@ -17,10 +17,11 @@ def _where(draws: Draws, seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("device", "count", "place"), [(THERE, MANY, "meta"), (THERE, MANY - 1, "cpu"), (torch.device("cpu"), MANY, "cpu")]
+    ("device", "count", "place"),
+    [(THERE, MANY, "meta"), (THERE, MOST + 1, "cpu"), (THERE, MANY - 1, "cpu"), (torch.device("cpu"), MANY, "cpu")],
 )
 def test_only_many_inputs_are_drawn_on_the_device(device: torch.device, count: int, place: str) -> None:
-    draws = Draws(device, lambda: [[torch.rand(count)]])
+    draws = Draws(device, lambda: [[torch.rand(1).expand(count)]])
     assert [_where(draws, 1), _where(draws, 2)] == [place, place]
 
 
