@@ -70,10 +70,19 @@ def test_what_is_sorted_stays_sorted_though_zero_is_within(edges: torch.Tensor, 
     assert bool((steps >= 0).all() or (steps <= 0).all()) and not torch.equal(moved, edges)
 
 
-@pytest.mark.parametrize("tensor", [NORMAL.clamp(max=0.7), NORMAL.clamp(min=-0.7)], ids=["lower", "upper"])
-def test_far_inputs_reach_both_ends_though_one_lies_nearer_to_zero(tensor: torch.Tensor) -> None:
+@pytest.mark.parametrize("sides", [(1.0, 0.3), (0.3, 1.0)], ids=["upper", "lower"])
+@pytest.mark.parametrize(
+    "form",
+    [lambda x: x, lambda x: x[0].expand(7, 50), lambda x: x.flatten().sort().values, lambda x: x[:2, :45].reshape(6, 3, 5)],
+    ids=["plain", "expanded", "sorted", "short"],
+)  # fmt: skip
+def test_far_inputs_reach_both_ends_though_one_lies_nearer_to_zero(
+    form: Callable[[torch.Tensor], torch.Tensor], sides: tuple[float, float]
+) -> None:
+    tensor = form(NORMAL * torch.where(NORMAL > 0, *sides))
     (moved,) = skewed.skewed([tensor], skewed.FAR)
-    assert moved.max() > 0.95 * 128 and moved.min() < -0.8 * 128
+    assert moved.max() > 0.95 * 128 and moved.min() < -0.8 * 128 and float(moved.abs().max()) < 128.1
+    assert skewed.is_sorted(moved) is skewed.is_sorted(tensor) and moved.stride() == tensor.stride()
 
 
 def test_a_single_row_is_not_sunk() -> None:

@@ -216,14 +216,15 @@ def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
     They reach the greatest absolute value, though the range's lower end may lie farther from zero than its upper one:
     exp() overflows above 88 in float32, and 128 times the ratio of the ends may be less.
     """
-    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel() or is_sorted(moved):
-        return moved
+    most = max(-begin, end)
     last = torch.zeros(moved.shape, dtype=torch.bool, device=moved.device)
     for axis, size in enumerate(moved.shape):
         if size >= _AXIS:
             last.select(axis, -1).fill_(True)
+    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel() or is_sorted(moved) or not bool(last.any()):
+        memory = memory_of(moved)  # both sides to the same distance from zero: the order stays
+        memory.copy_(torch.where(memory > 0, memory * (most / end), memory * (most / -begin)))
+        return moved
     places = (moved.double() - begin) / (end - begin)
-    most = max(-begin, end)
     high = most - (end - begin) * (1.0 - _LIFTED) * (1.0 - places)
-    rest = moved * _REST if bool(last.any()) else moved
-    return sunk(moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest)), -most)
+    return sunk(moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), moved * _REST)), -most)
