@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from benchmarks import faults_page, process
+from benchmarks import faults_page, keeping, process
 from benchmarks.planted import ROOT, Fault, failures, home, operators, planted_into, wrong_numbers
 from benchmarks.table import Row, Table
 
@@ -68,16 +68,13 @@ def load() -> dict[str, Any]:
 
 
 def _kept() -> dict[str, Any]:
-    if not RESULTS.is_file():
-        return {"yardstick": {}, "debugger": "", "faults": {}}
-    return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
+    return {"yardstick": {}, "debugger": "", "faults": {}} | keeping.load(RESULTS)
 
 
 def store(results: Mapping[str, Any]) -> None:
     """Keep the rows."""
-    RESULTS.parent.mkdir(exist_ok=True)
-    kept = {"yardstick": _kept()["yardstick"] or yardstick(), "debugger": debugger(), "faults": dict(sorted(results.items()))}
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    rows = {"yardstick": _kept()["yardstick"] or yardstick(), "debugger": debugger(), "faults": dict(sorted(results.items()))}
+    keeping.store(RESULTS, rows)
 
 
 def write_page() -> None:
@@ -270,7 +267,7 @@ def main(chosen: Sequence[str], warm: bool, older: bool, to: Path | None, merge:
             if to is None:
                 store(results)
             else:
-                to.write_text(json.dumps(results, indent=1), encoding="utf-8")
+                keeping.store(to, results)
     if to is None:
         store(results)
         write_page()

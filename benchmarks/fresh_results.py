@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks import keeping
 
 RESULTS = Path(__file__).with_name("results") / "fresh.json"
 FIRST_LEVEL = "L3"
@@ -15,12 +16,12 @@ FIRST_LEVEL = "L3"
 
 def load() -> dict[str, Any]:
     """Return the results of every operator that was measured."""
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    return keeping.load(RESULTS)
 
 
 def store(results: dict[str, Any]) -> None:
     """Keep the results."""
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
+    keeping.store(RESULTS, dict(sorted(results.items())))
 
 
 def counts(found: dict[str, Any]) -> dict[str, int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from benchmarks import keeping
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "speed.json"
@@ -24,16 +25,15 @@ def keep(measured: Mapping[str, Any]) -> None:
     Args:
         measured: per benchmark its `load` and its `tables`, as `Table.as_dict` gives them.
     """
-    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    kept = dict(sorted({**kept, **measured}.items()))
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(text(kept), encoding="utf-8")
+    results = dict(sorted({**keeping.load(RESULTS), **measured}.items()))
+    keeping.store(RESULTS, results)
+    PAGE.write_text(text(results), encoding="utf-8")
 
 
-def text(kept: Mapping[str, Any]) -> str:
+def text(results: Mapping[str, Any]) -> str:
     """Return the page."""
     parts = [_HEAD]
-    for name, result in kept.items():
+    for name, result in results.items():
         parts.append(f"\n## {name}\nLoad average at the end: {result['load']:.1f}.\n")
         parts += [_table(table) for table in result["tables"]]
     return "".join(parts)

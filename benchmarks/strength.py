@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from benchmarks import fresh_results
+from benchmarks import fresh_results, keeping
 from benchmarks.table import Row, Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,13 +59,12 @@ def operators() -> list[str]:
 
 def load() -> dict[str, Any]:
     """Return the results of every operator that was measured."""
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    return keeping.load(RESULTS)
 
 
 def store(results: dict[str, Any]) -> None:
     """Keep the results."""
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
+    keeping.store(RESULTS, dict(sorted(results.items())))
 
 
 def stale(op: str, results: dict[str, Any]) -> bool:

@@ -6,7 +6,6 @@ stands in benchmarks/results/tune.json.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
@@ -16,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import tune_spaces
+from benchmarks import keeping, tune_spaces
 from benchmarks.table import Row, Table
 from benchmarks.tune_bench import bench
 
@@ -32,11 +31,11 @@ def run(quick: bool) -> list[Table]:
 
 
 def _examples(names: tuple[str, ...], seconds: float = _SECONDS) -> Table:
-    results = json.loads(_RESULTS.read_text(encoding="utf-8")) if _RESULTS.is_file() else {}
+    results = keeping.load(_RESULTS)
     for name in names:
         results[name] = _one_example(name, seconds)
         print(name, results[name], flush=True)
-        _RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        keeping.store(_RESULTS, dict(sorted(results.items())))
     rows = [Row(name, results[name]) for name in _OPERATORS if name in results]
     overall = math.exp(statistics.fmean(math.log(row.values["times faster"]) for row in rows))
     rows.append(Row("geometric mean", {"times faster": overall}, 1.5, "times faster", True))

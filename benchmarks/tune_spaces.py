@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import statistics
@@ -16,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from benchmarks import keeping
 from benchmarks.table import Row, Table
 from benchmarks.tune_bench import bench
 
@@ -78,11 +78,11 @@ def run(names: Sequence[str] = tuple(SPACES)) -> list[Table]:
     Args:
         names: of `SPACES`.
     """
-    results = json.loads(_RESULTS.read_text(encoding="utf-8")) if _RESULTS.is_file() else {}
+    results = keeping.load(_RESULTS)
     for name in names:
         results[name] = _measured(name)
         print(name, results[name], flush=True)
-        _RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        keeping.store(_RESULTS, dict(sorted(results.items())))
     return [_table(name, results[name]) for name in names]
 
 

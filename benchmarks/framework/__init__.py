@@ -8,14 +8,13 @@ again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks import process
+from benchmarks import keeping, process
 from benchmarks.framework import page, running
 from benchmarks.table import Row, Table
 
@@ -52,12 +51,12 @@ def measure(source: Path, chosen: Iterable[str], rows: dict[str, Any], *, keep: 
         rows[name] = {"digest": process.digest_of(source / name), **row}
         click.echo(f"{name}: {page.ending(rows[name])}", err=True)
         if keep:
-            RESULTS.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n", encoding="utf-8")
+            keeping.store(RESULTS, dict(sorted(rows.items())))
 
 
 def load() -> dict[str, Any]:
     """Return the rows that are kept."""
-    return dict(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.is_file() else {}
+    return keeping.load(RESULTS)
 
 
 def table(rows: dict[str, Any]) -> Table:

@@ -11,12 +11,14 @@ from typing import Any
 
 import click
 
+from benchmarks import keeping
+
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 def told(rows: Any) -> str:
     """Return results as JSON that names no folder of this machine."""
-    text = json.dumps(rows, indent=1) + "\n"
+    text = keeping.text(rows) + "\n"
     for folder, name in ((sysconfig.get_paths()["purelib"], "site-packages"), (tempfile.gettempdir(), "tmp")):
         text = text.replace(folder, name)
     return text

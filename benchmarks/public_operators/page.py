@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from benchmarks import keeping
 
 RESULTS = Path(__file__).parents[1] / "results" / "public_operators.json"
 PAGE = Path(__file__).parents[2] / "docs" / "public-operators.md"
@@ -28,12 +29,12 @@ lies beside the kernel judge the same mutants. A mutant that both let live may c
 
 def load() -> dict[str, Any]:
     """Return the rows that are kept."""
-    return dict(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.is_file() else {}
+    return keeping.load(RESULTS)
 
 
 def store(rows: Mapping[str, Any]) -> None:
     """Keep the rows and write the page."""
-    RESULTS.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n", encoding="utf-8")
+    keeping.store(RESULTS, dict(sorted(rows.items())))
     PAGE.write_text(text(rows), encoding="utf-8")
 
 

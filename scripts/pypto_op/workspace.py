@@ -102,6 +102,16 @@ def parse_phase(text: str) -> int:
     return int(match.group(1))
 
 
+class Place:
+    """A path below the operator's directory; `{op}` in it is the operator's name."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, ws: OpWorkspace, owner: type[OpWorkspace]) -> Path:
+        return ws.root / self._path.format(op=ws.name)
+
+
 @dataclass(frozen=True)
 class OpWorkspace:
     """The files of one operator, `custom/<op>/` in the user's workspace.
@@ -160,62 +170,30 @@ class OpWorkspace:
 
     # -- documents ------------------------------------------------------------------------------------------
 
-    @property
-    def spec(self) -> Path:
-        """SPEC.md, the planner's."""
-        return self.root / "SPEC.md"
-
-    @property
-    def api_report(self) -> Path:
-        """API_REPORT.md, the planner's."""
-        return self.root / "API_REPORT.md"
-
-    @property
-    def golden_perf_report(self) -> Path:
-        """GOLDEN_PERF_REPORT.md, the mathematician's."""
-        return self.root / "GOLDEN_PERF_REPORT.md"
-
-    @property
-    def design(self) -> Path:
-        """DESIGN.md, the architect's."""
-        return self.root / "DESIGN.md"
-
-    @property
-    def memory(self) -> Path:
-        """MEMORY.md, the team's append-only ledger."""
-        return self.root / "MEMORY.md"
-
-    @property
-    def readme(self) -> Path:
-        """README.md, the coder's."""
-        return self.root / "README.md"
-
-    @property
-    def tuning_report(self) -> Path:
-        """<op>_tuning_report.md, the optimizer's."""
-        return self.root / f"{self.name}_tuning_report.md"
-
+    spec = Place("SPEC.md")
+    """The planner's."""
+    api_report = Place("API_REPORT.md")
+    """The planner's."""
+    golden_perf_report = Place("GOLDEN_PERF_REPORT.md")
+    """The mathematician's."""
+    design = Place("DESIGN.md")
+    """The architect's."""
+    memory = Place("MEMORY.md")
+    """The team's append-only ledger."""
+    readme = Place("README.md")
+    """The coder's."""
+    tuning_report = Place("{op}_tuning_report.md")
+    """The optimizer's."""
     # -- code -----------------------------------------------------------------------------------------------
 
-    @property
-    def golden(self) -> Path:
-        """<op>_golden.py: the torch reference of the whole operator."""
-        return self.root / f"{self.name}_golden.py"
-
-    @property
-    def impl(self) -> Path:
-        """<op>_impl.py: the integrated kernel."""
-        return self.root / f"{self.name}_impl.py"
-
-    @property
-    def test(self) -> Path:
-        """test_<op>.py: the end-to-end test."""
-        return self.root / f"test_{self.name}.py"
-
-    @property
-    def modules_dir(self) -> Path:
-        """modules/: the staged files."""
-        return self.root / "modules"
+    golden = Place("{op}_golden.py")
+    """The torch reference of the whole operator."""
+    impl = Place("{op}_impl.py")
+    """The integrated kernel."""
+    test = Place("test_{op}.py")
+    """The end-to-end test."""
+    modules_dir = Place("modules")
+    """The staged files."""
 
     def module_impl(self, k: int) -> Path:
         """modules/<op>_module<suffix_k>_impl.py."""
@@ -239,40 +217,30 @@ class OpWorkspace:
 
     # -- evaluation, state, scratch -------------------------------------------------------------------------
 
-    @property
-    def eval_dir(self) -> Path:
-        """eval/: contract, inputs, suite, runner and report."""
-        return self.root / "eval"
+    eval_dir = Place("eval")
+    """Contract, inputs, suite, runner and report."""
+    interfaces = Place("eval/module_interfaces.yaml")
+    """The designer's."""
+    suite = Place("eval/adversarial_suite.json")
+    """The cases that a verdict judges."""
+    runner = Place("eval/adversarial_runner.py")
+    """Generated."""
+    report = Place("eval/evaluation_report.json")
+    """The latest verdict."""
+    perf_report = Place("eval/perf_result.json")
+    """The latest benchmark."""
 
-    @property
-    def interfaces(self) -> Path:
-        """eval/module_interfaces.yaml, the designer's."""
-        return self.eval_dir / "module_interfaces.yaml"
+    # What a subclass has elsewhere, and what lies below that, are properties.
 
     @property
     def test_inputs(self) -> Path:
         """eval/test_inputs.py with `make_inputs(case)`."""
-        return self.eval_dir / "test_inputs.py"
+        return self.root / "eval" / "test_inputs.py"
 
     @property
-    def suite(self) -> Path:
-        """eval/adversarial_suite.json."""
-        return self.eval_dir / "adversarial_suite.json"
-
-    @property
-    def runner(self) -> Path:
-        """eval/adversarial_runner.py, generated."""
-        return self.eval_dir / "adversarial_runner.py"
-
-    @property
-    def report(self) -> Path:
-        """eval/evaluation_report.json: the latest verdict."""
-        return self.eval_dir / "evaluation_report.json"
-
-    @property
-    def perf_report(self) -> Path:
-        """eval/perf_result.json: the latest benchmark."""
-        return self.eval_dir / "perf_result.json"
+    def debug_dir(self) -> Path:
+        """_debug/: every scratch file, and what the runs leave behind."""
+        return self.root / "_debug"
 
     @property
     def swimlanes(self) -> Path:
@@ -282,11 +250,6 @@ class OpWorkspace:
     def error_map(self, case_id: str) -> Path:
         """Where the latest verdict's error map of a case lies; other characters of its id become `_`."""
         return self.debug_dir / "error_maps" / (re.sub(r"[^A-Za-z0-9_.-]", "_", case_id)[:120] + ".json")
-
-    @property
-    def debug_dir(self) -> Path:
-        """_debug/: every scratch file, and what the runs leave behind."""
-        return self.root / "_debug"
 
     @property
     def failures_dir(self) -> Path:
@@ -303,20 +266,12 @@ class OpWorkspace:
         """The failure folder of a case, with `FAILURE_FILES` in it; other characters of its id become `_`."""
         return self.failures_dir / (re.sub(r"[^A-Za-z0-9_.-]", "_", case_id)[:80] or "case")
 
-    @property
-    def state(self) -> Path:
-        """The state machine's file; written by the state tool only."""
-        return self.root / STATE_FILE
-
-    @property
-    def journal(self) -> Path:
-        """The hash-chained journal beside the state."""
-        return self.root / JOURNAL_FILE
-
-    @property
-    def plan(self) -> Path:
-        """The frozen plan (N, module ids, hashes)."""
-        return self.root / PLAN_FILE
+    state = Place(STATE_FILE)
+    """The state machine's file; written by the state tool only."""
+    journal = Place(JOURNAL_FILE)
+    """The hash-chained journal beside the state."""
+    plan = Place(PLAN_FILE)
+    """The frozen plan (N, module ids, hashes)."""
 
     def is_nobodys(self) -> bool:
         """Say whether the folder holds nothing that makes an operator: somebody else's folder, or an empty one.

@@ -14,6 +14,7 @@ import pytest
 from tests.calling import command
 from tests.debug.asking import ask, line_of
 from tests.diagnose.device_logs import DeviceLog, all_logs
+from tests.telling import told_lines
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.debug import environment
@@ -111,7 +112,7 @@ def test_a_folder_without_artefacts_is_said_in_one_line(tmp_path: Path, tool: st
     assert answer.code == 2 and "pypto-op debug dump" in answer.stderr
     (tmp_path / "output_1").mkdir()
     answer = ask(tool, tmp_path)
-    assert answer.code == 3 and len(answer.stderr.strip().splitlines()) == 1
+    assert answer.code == 3 and len(told_lines(answer.stderr)) == 1
 
 
 SYMPTOMS = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.judge.judging import command, place, verify
+from tests.telling import told_lines
 
 from pypto_op.documents import schema
 from pypto_op.workspace import FAILURE_FILES, OpWorkspace
@@ -200,17 +201,17 @@ def test_a_run_without_a_verdict_is_said_not_routed(operator: OpWorkspace) -> No
     operator.test_inputs.write_text("")
     assert verify(operator.root, "--case", "tile").report["status"] == "ERROR"
     answer = command("triage", str(operator.root))
-    assert answer.code == 2 and "gave no verdict" in answer.stderr and answer.stderr.count("\n") == 1, answer.stderr
+    assert answer.code == 2 and "gave no verdict" in answer.stderr and len(told_lines(answer.stderr)) == 1, answer.stderr
 
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 def test_nothing_to_triage_is_one_line(operator: OpWorkspace, tmp_path: Path) -> None:
     answer = command("triage", str(operator.root))
-    assert answer.code == 2 and "no run has failed here" in answer.stderr and answer.stderr.count("\n") == 1
+    assert answer.code == 2 and "no run has failed here" in answer.stderr and len(told_lines(answer.stderr)) == 1
     verify(operator.root, "--case", "tile")
     answer = command("triage", str(operator.root))
-    assert answer.code == 2 and "nothing to triage" in answer.stderr and answer.stderr.count("\n") == 1
+    assert answer.code == 2 and "nothing to triage" in answer.stderr and len(told_lines(answer.stderr)) == 1
     found = routed(operator, "--log", "Segmentation fault")
     assert found["skill"] == "pypto-host-stacktrace-analyzer" and "only the words" in found["notes"][0]
     operator.report.write_text("{broken")
@@ -247,7 +248,9 @@ def test_without_a_verdict_what_is_missing_is_said(operator: OpWorkspace) -> Non
     for words in ((), ("--log", "nothing that is known was said")):
         answer = command("triage", str(operator.root), *words)
         assert answer.code == 3 and "load " in answer.stdout, answer
-        assert "no verdict is there" in answer.stderr and "pypto-op verify" in answer.stderr and answer.stderr.count("\n") == 1
+        assert (
+            "no verdict is there" in answer.stderr and "pypto-op verify" in answer.stderr and len(told_lines(answer.stderr)) == 1
+        )
 
 
 @pytest.mark.sim

@@ -14,6 +14,7 @@ import pytest
 from tests.calling import command
 from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.hooks.scripted_model import scripted_model
+from tests.telling import told_lines
 
 from pypto_op.backends.worker import isolation
 from pypto_op.evals.requests import folder
@@ -86,7 +87,7 @@ def test_a_folder_in_which_nobody_can_write(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "a-file").touch()
     done = command("eval", "--runner", "replay", "--out", place)
     assert done.code in (2, 3) and f"{Path(place).absolute()}: " in done.stderr and "name another --out" in done.stderr, done
-    assert len(done.stderr.splitlines()) == 1 and "internal error" not in done.stderr
+    assert len(told_lines(done.stderr)) == 1 and "internal error" not in done.stderr
 
 
 KILL = (

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.calling import command
+from tests.telling import told_lines
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.evals import checking, hidden, requests
@@ -119,7 +120,7 @@ def test_a_request_that_would_grade_wrongly_is_refused(tmp_path: Path, fault: st
     change, said = FAULTS[fault]
     done = command("eval", "--check", example(tmp_path, change))
     assert done.code == 2 and said in done.stderr and "/hard_gate/" in done.stderr, done
-    assert len(done.stderr.splitlines()) == 1 and not done.stdout
+    assert len(told_lines(done.stderr)) == 1 and not done.stdout
 
 
 def test_a_folder_without_a_request(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.calling import Answer, command
 from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place
 from tests.telling import told_lines
 
+from pypto_op.backends import sim
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation import sittings
 from pypto_op.vocabulary import Mode
@@ -140,7 +141,6 @@ def test_a_pass_that_is_not_the_kernels_turns_the_command(tmp_path):
     [
         (["--operators", "loop_bond"], None, "no mutation operator 'loop_bond'"),
         (["--case", "nosuch"], None, "no case matches the case 'nosuch'"),
-        (["--levels", "L5"], None, "no case matches levels L5"),
         ([], ("x_tile - y_tile", "y_tile - x_tile"), "the unchanged kernel does not pass case tile"),
         ([], ("def sum_diff_wrapper", "def other_wrapper"), "no function sum_diff_wrapper"),
         ([], ("import pypto", "import pypto ("), "not valid Python"),
@@ -155,6 +155,17 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, words, change, problem):
     assert answer.code == 2 and answer.stdout == ""
     assert problem in answer.stderr and len(told_lines(answer.stderr)) == 1
     assert not OpWorkspace.at(ws.root).debug_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("level", "problem"), [("L5", "no case matches levels L5"), ("L9", "use a subset of L1"), ("L1,X", "use a subset of L1")]
+)
+def test_a_level_that_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch, level, problem):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    monkeypatch.setattr(sim, "warm_up", None)
+    answer = mutate(ws.root, "--levels", level)
+    assert answer.code == 2 and answer.stdout == ""
+    assert problem in answer.stderr and len(told_lines(answer.stderr)) == 1
 
 
 def test_without_an_implementation_there_is_nothing_to_mutate(tmp_path):

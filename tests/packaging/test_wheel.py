@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests.demo.outcome import assert_demo_refuses_and_passes
 from tests.packaging.conftest import CHECKOUT, Installed, run
+from tests.telling import told_lines
 
 from pypto_op import __version__
 from pypto_op.backends.build_cache import cache_root
@@ -104,7 +105,7 @@ def test_what_is_missing_is_told_with_the_command_of_the_tool_that_installed(
     assert done.returncode == 3, done.stdout + done.stderr
     wanted = shlex.quote(f"{wheel}[{extra}]")
     assert f"uv tool install --force {wanted}" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(told_lines(done.stderr)) == 1
     assert not (tmp_path / "demo-out").exists()
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks import page, request
+from benchmarks import keeping, page, request
 from benchmarks.table import Row, Table
 
 from pypto_op.bundle_files import bundle_root
@@ -35,3 +35,11 @@ def test_a_call_takes_one_row_and_names_no_place_of_this_machine():
     rows = [Row(said, {"cpu": 1.0})]
     text = page.text({"request": {"load": 0.0, "tables": [Table("calls", "s", rows).as_dict()]}})
     assert f"| {said} | 1 |  |" in text.splitlines()
+
+
+def test_results_have_a_row_a_line_and_say_the_same() -> None:
+    long = {f"column{n}": "x" * 50 for n in range(20)}
+    value = {"one": long, "other": [long, long, 1.5], "short": {"a": [], "b": {}, "c": None}}
+    assert json.loads(keeping.text(value)) == value
+    starts = [line.strip()[:9] for line in keeping.text(value).splitlines()]
+    assert starts == ["{", '"one": {"', '"other": ', '{"column0', '{"column0', "1.5", "],", '"short": ', "}"]

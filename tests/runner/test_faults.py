@@ -14,6 +14,7 @@ import pytest
 from tests.calling import command
 from tests.program import with_commands
 from tests.runner.running import KEY, Running, calls, says, trouble
+from tests.telling import told_lines
 
 from pypto_op.runner import journal
 from pypto_op.runner.loopback import Answer, Body, served
@@ -107,7 +108,7 @@ def test_what_is_no_address_is_refused_before_anything_begins(running: Running, 
     running.patch.setenv("ANTHROPIC_API_KEY", KEY)
     for done in (running.call("an operator"), command("eval", "--near-misses"), command("eval", "--out", "out")):
         assert done.code == 2 and done.stderr.startswith("pypto-op: ANTHROPIC_BASE_URL is no address"), done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        assert len(told_lines(done.stderr)) == 1
     assert not list(running.workspace.glob("out")) and not list(journal.sessions_folder(running.workspace).glob("2*"))
 
 
@@ -124,7 +125,7 @@ def test_a_redirect_takes_the_key_nowhere_else(running: Running, status: int) ->
         moved = f"http://localhost:{port}"
         done = running.run([trouble(status, "moved", location=f"{moved}/v1/messages?beta=true")])
     assert done.code == 3 and f"redirects to {moved}" in done.stderr and not seen, done.stderr
-    assert len(done.stderr.splitlines()) == 1 and len(running.bodies) == 1
+    assert len(told_lines(done.stderr)) == 1 and len(running.bodies) == 1
 
 
 def test_a_redirect_within_the_service_is_followed(running: Running) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tests.calling import Answer as Called
 from tests.runner.running import Running, calls, says
+from tests.telling import told_lines
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import InfraError
@@ -127,7 +128,7 @@ def test_a_slip_in_a_written_transcript_is_told_with_its_place(running: Running,
     (running.workspace / "t.yaml").write_text(text)
     done = running.call("--replay", "t.yaml", key="")
     assert done.code == 2 and done.stderr.startswith("pypto-op: t.yaml: ") and place in done.stderr, done.stderr
-    assert len(done.stderr.splitlines()) == 1 and "Error" not in done.stderr, done.stderr
+    assert len(told_lines(done.stderr)) == 1 and "Error" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_slip_in_a_recorded_transcript_is_told_with_its_place(running: Running
     lines = [line] if line["kind"] == "run" else [{"kind": "run", "prompt": "x"}, line]
     (running.workspace / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     done = running.call("--replay", "t.jsonl", key="")
-    assert done.code == 2 and f"t.jsonl: {place}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.code == 2 and f"t.jsonl: {place}" in done.stderr and len(told_lines(done.stderr)) == 1, done.stderr
 
 
 def test_json_is_told_of_a_replay_that_leaves_its_path_too(running: Running) -> None:

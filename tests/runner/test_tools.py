@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.calling import command
 from tests.runner.running import KEY, Running, calls, says
+from tests.telling import told_lines
 
 from pypto_op.runner import journal
 
@@ -60,7 +61,7 @@ def test_an_option_that_would_limit_nothing_is_refused(running: Running, tool: s
     running.patch.setenv("ANTHROPIC_API_KEY", KEY)
     running.patch.setattr("pypto_op.runner.surroundings._begin_again", lambda: pytest.fail("it begins"))
     done = command(tool, *(["an operator"] if tool == "run" else []), *words)
-    assert done.code == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1, done
+    assert done.code == 2 and said in done.stderr and len(told_lines(done.stderr)) == 1, done
     assert not list(running.workspace.iterdir()) and not list(journal.sessions_folder(running.workspace).glob("*"))
 
 

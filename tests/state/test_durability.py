@@ -414,3 +414,13 @@ def test_the_journal_reads_a_tail_longer_than_its_window(planted):
         transition(ws.root, "start_stage", stage=3)
     tail = journal.read_tail(ws.journal)
     assert tail.seq == len(lines(ws)) and tail.end == ws.journal.stat().st_size
+
+
+@pytest.mark.parametrize("words", [("fail_stage", "--stage", 3), ("audit",)])
+def test_a_journal_that_cannot_be_read_is_the_users_to_mend(planted, words):
+    """Root reads every file; a link to itself nobody reads."""
+    ws = planted(3)
+    ws.journal.unlink()
+    ws.journal.symlink_to(ws.journal.name)
+    done = cli(words[0], "--op-dir", ws.root, *words[1:])
+    assert done.returncode == 2 and "cannot be read" in done.stderr + done.stdout

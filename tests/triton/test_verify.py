@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.calling import command
 from tests.triton import lab
 
 from pypto_op.documents import schema
-from pypto_op.triton.run import results
+from pypto_op.triton.run import results, verify
 from pypto_op.triton.run.model import load_weights
 from pypto_op.triton.run.project import Project
 
@@ -151,6 +152,13 @@ def test_scripts_end_to_end(place: Path) -> None:
     assert "Traceback" not in done.stderr
     assert "case 1: OutputAliasesInput" in done.stdout
     assert lab.read(place / "verify_result.json")["failed_cases"] == 1
+
+
+def test_an_unknown_policy_is_told_once_and_starts_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.folder(place, SAME, lab.impl(GOOD))
+    monkeypatch.setattr(verify.Started, "__init__", None)
+    done = command("triton", "verify", "--op_name", "expo", "--verify_dir", place, "--policy", "nosuch")
+    assert (done.code, (done.stdout + done.stderr).count("nosuch")) == (1, 1)
 
 
 def test_bad_folder_and_bad_name_end_in_one_line(tmp_path: Path) -> None:

@@ -64,15 +64,16 @@ def show_report(
         _show_fresh(console, report)
     if report["suite_source"] == "derived":
         console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
-    _show_failure(console, report, words=not verdict_only)
+    answer = "" if file is None or verdict_only else _answer(report, file, phase)
+    _show_failure(console, report, words=not verdict_only, answer=answer)
     for mode, entry in report["modes"].items():
         status = report["per_mode_status"].get(mode, Status.SKIPPED)
         if status == Status.SKIPPED and entry["reason"]:
             console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
         elif entry["caveats"]:
             console.print(f"[dim]{escape(' '.join(entry['caveats']))}[/dim]", soft_wrap=True)
-    if file is not None and not verdict_only:
-        console.print(escape(_answer(report, file, phase)), soft_wrap=True)
+    if answer and file is not None:
+        console.print(escape(answer), soft_wrap=True)
         if step := after_failure(report, file):
             console.print(f"[bold]next:[/bold] {escape(step)}", soft_wrap=True)
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
@@ -170,9 +171,10 @@ def _judged_modes(report: Mapping[str, Any]) -> list[str]:
     return judged or modes
 
 
-def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool) -> None:
+def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool, answer: str) -> None:
+    """Say what is wrong; what the verifier's `answer` says in the same words is left to it."""
     failure, error = report["first_failure"], report["error"]
-    if error is not None:
+    if error is not None and error["message"] not in answer:
         console.print(f"[bold]{error['kind']}:[/bold] {escape(error['message'])}")
     if failure is None:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def check_request(
     ws: OpWorkspace,
     *,
     case: str | None = None,
+    levels: Sequence[str] | None = None,
     suite: Path | None = None,
     policy: str | None = None,
     impl: Path | None = None,
@@ -59,6 +60,7 @@ def check_request(
     Args:
         ws: the operator.
         case: id of the only case wanted.
+        levels: the only levels wanted.
         suite: a suite in the place of the operator's own.
         policy: name of a tolerance policy.
         impl: a kernel's file.
@@ -75,7 +77,13 @@ def check_request(
         if k > total:
             raise ContractError(f"there is no M{k}, the operator has {total} module(s)", file=ws.interfaces)
     path = suite or ws.suite
-    if case is not None and (ids := _ids(path)) and case not in ids and not is_drawn_id(case, ids):
+    loaded = _suite(path) if case is not None or levels is not None else None
+    if loaded is None:
+        return
+    if levels is not None:
+        loaded.select(levels)
+    ids = [row["id"] for row in loaded.cases]
+    if case is not None and ids and case not in ids and not is_drawn_id(case, ids):
         shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
         raise ContractError(f"no case matches the case {case!r}; it has {len(ids)}: {shown}", file=path)
 
@@ -88,9 +96,9 @@ def _modules(ws: OpWorkspace) -> int:
         return sys.maxsize
 
 
-def _ids(suite: Path) -> list[str]:
-    """Return the ids of a suite's cases, [] where it cannot be read: the judge tells that too."""
+def _suite(path: Path) -> suite_document.Suite | None:
+    """Return a suite, None where it cannot be read: the judge tells that too."""
     try:
-        return [row["id"] for row in suite_document.load(suite).cases]
+        return suite_document.load(path)
     except ContractError:
-        return []
+        return None

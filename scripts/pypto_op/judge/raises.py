@@ -40,7 +40,7 @@ def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[Case
         return records
     subject = plan.subject
     with ReferenceSession(subject.workspace, limits=plan.limits) as references:
-        drawn = [(told, _inputs(references, plan, told)) for told in refusals]
+        drawn = [(told, _inputs(references, told)) for told in refusals]
     for told, _ in drawn:
         modes = {mode: ModeRecord(mode) for mode in plan.backends}
         records.append(CaseRecord(refusal_case(told), (int(told.get("seed", 0)),), modes))
@@ -102,7 +102,7 @@ def faulty(inputs: Sequence[tuple[str, Value]], told: Mapping[str, Any]) -> list
     return values
 
 
-def _inputs(references: ReferenceSession, plan: Plan, told: Mapping[str, Any]) -> list[Value] | TrialVerdict:
+def _inputs(references: ReferenceSession, told: Mapping[str, Any]) -> list[Value] | TrialVerdict:
     try:
         return faulty(references.make_inputs({**told, "level": str(Level.L3)}), told)
     except ContractError as error:

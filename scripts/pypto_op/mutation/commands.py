@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pypto_op.judge.options import levels_option
 from pypto_op.options import SEED, Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
@@ -27,7 +28,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--jobs", type=click.IntRange(1, 64), help="Mutants at once; default: one per core.")
 @pool_option
 @click.option("--seed", type=SEED, help="Of the choice and of each case's second trial; default: a fixed one.")
-@click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
+@levels_option(help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
 @click.option(
@@ -62,7 +63,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
     select(wanted["operators"])
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
-    check_request(ws, case=wanted["case"])
+    check_request(ws, case=wanted["case"], levels=wanted["levels"])
     sim.warm_up()
     from rich.console import Console
 

@@ -27,7 +27,6 @@ from pypto_op.pool.work import about
 
 _HEAD_PAUSE, _HEAD_MISSES = 2.0, 5
 """The head is asked so often whether it still listens, and is lost after so many times without an answer."""
-_PLACING_NOTE = 10.0
 
 
 class Worker:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, unreadable
 from pypto_op.hashing import canonical_json, open_regular, parse_object, sha256_bytes
 from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.state.facts import Arguments, Facts
@@ -96,7 +96,7 @@ def read_tail(path: Path) -> Tail:
     """Return the last complete line; `Tail(0, NO_LINE, 0)` when there is none.
 
     Raises:
-        ContractError: the last line makes no sense.
+        ContractError: it cannot be read, or the last line makes no sense.
     """
     try:
         with open_regular(path) as file:
@@ -114,7 +114,7 @@ def read_tail(path: Path) -> Tail:
     except FileNotFoundError:
         return Tail(0, NO_LINE, 0)
     except OSError as error:
-        raise InfraError(f"cannot be read ({error.strerror})", file=path, remedy="make it readable") from None
+        raise unreadable(error, path) from None
     if last < 0:
         return Tail(0, NO_LINE, 0)
     text = block[before + 1 : last]
@@ -128,7 +128,7 @@ def read(path: Path) -> Iterator[Line]:
     """Yield the lines in order, each checked against the one before and, where this key sealed it, its mac.
 
     Raises:
-        ContractError: a line was changed, left out, added or moved; it is named by its number.
+        ContractError: it cannot be read, or a line was changed, left out, added or moved; it is named by its number.
     """
     key = load_key()
     own = key_id(key)
@@ -145,6 +145,8 @@ def read(path: Path) -> Iterator[Line]:
                 yield line
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise unreadable(error, path) from None
 
 
 def _parse(path: Path, number: int, raw: bytes, previous: str, key: bytes, own: str) -> Line:

@@ -132,7 +132,6 @@ def verify(
         return 0 if result["status"] == "PASS" else 1
     click.echo(f"{result['status']}: {result['passed_cases']}/{result['total_cases']} cases right on {result['backend']}")
     if result["error"]:
-        click.echo(result["error"], err=True)
         click.echo(result["error"])
     return 0 if result["status"] == "PASS" else 1
 

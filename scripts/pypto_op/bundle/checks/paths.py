@@ -13,7 +13,7 @@ from pypto_op.bundle.texts import Text
 from pypto_op.documents import markdown
 from pypto_op.documents.reading import read_yaml
 from pypto_op.vocabulary import Artifact
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, Place
 
 _KNOWN = Path(__file__).resolve().parents[1] / "known_paths.yaml"
 _TEMPLATES = Path(__file__).resolve().parents[2] / "documents" / "templates"
@@ -106,7 +106,7 @@ def _of_an_operator(path: str) -> bool:
 def _layout() -> frozenset[str]:
     """Return the paths that `OpWorkspace` names, relative to the operator `op`."""
     workspace = OpWorkspace(Path("/custom/op"), "op")
-    fixed = [name for name, value in vars(OpWorkspace).items() if isinstance(value, property)]
+    fixed = [name for name, value in vars(OpWorkspace).items() if isinstance(value, (Place, property))]
     return frozenset(getattr(workspace, name).relative_to(workspace.root).as_posix() for name in fixed)
 
 

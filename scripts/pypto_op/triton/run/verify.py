@@ -44,6 +44,10 @@ def verify_triton(
     begun = time.monotonic()
     started: Started | PyptoOpError
     try:
+        if request.policy is not None:
+            from pypto_op.documents.policy import get_policy
+
+            get_policy(request.policy)  # a wrong name is told before anything starts
         started = Started(project, request.target, request.limits(begun))
     except PyptoOpError as problem:
         started = problem
