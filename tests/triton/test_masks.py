@@ -53,7 +53,7 @@ def test_masks_that_are_the_same_for_every_seed_stay() -> None:
 
 
 def test_a_vector_is_off_and_an_expanded_mask_keeps_its_layout() -> None:
-    vector = moved(torch.tensor([True, False, True]), torch.tensor([False, True, True]), torch.tensor([True, True, False]))
+    vector = moved(torch.tensor([True, False, True]), torch.tensor([False, False, True]), torch.tensor([True, True, False]))
     assert vector is not None and not bool(vector.any())
     expanded = moved(DRAWN[:, None, :].expand(12, 3, 20))
     assert expanded is not None and expanded.stride() == (20, 0, 1) and not bool(expanded[0].any())
@@ -70,7 +70,7 @@ def test_what_all_rows_have_in_common_stays() -> None:
 
 
 def test_a_place_that_one_draw_has_on_by_chance_does_not_stay() -> None:
-    few = torch.tensor([[True, False, True, False], [True, True, False, False]])
+    few = torch.tensor([[True, False, True, False], [True, False, False, False]])
     kept = moved(few, few.flip(1), ~few)
     assert kept is not None and not bool(kept[0].any()) and bool(kept[1].all())
 
@@ -84,3 +84,17 @@ def test_lengths_stay_lengths(flipped: bool) -> None:
     kept = kept.flip(1) if flipped else kept
     assert bool((kept.int().diff(dim=1) <= 0).all()) and bool(kept[:, 0].all())
     assert bool(kept[1].all()) and int(kept.sum(1).min()) == 1
+
+
+CHOICE = torch.nn.functional.one_hot(torch.randint(0, 8, (12,), generator=DRAWS), 8)
+GRAPH = (DRAWN[:, :12] | DRAWN[:, :12].T).float()
+
+
+@pytest.mark.parametrize(
+    ("mask", "others"),
+    [(CHOICE, []), (CHOICE.float(), []), (GRAPH, []), (DRAWN, [DRAWN.sum(1)]), (DRAWN, [~DRAWN]), (DRAWN, [DRAWN.float()])],
+    ids=["choice", "labels", "graph", "lengths", "opposite", "again"],
+)  # fmt: skip
+def test_a_mask_that_other_numbers_follow_from_stays(mask: torch.Tensor, others: list[torch.Tensor]) -> None:
+    found = masks.habits([mask, *others], None)
+    assert masks.moved([mask, *others], found) is None

@@ -41,6 +41,8 @@ class Habit:
         rises: each row was off, then on; a kernel may count and take what is on as the last ones.
         falls: each row was on, then off.
         diagonal: each element of the diagonal was on.
+        stays: the mask was symmetric, or other inputs follow from it (lengths), so no row becomes another one.
+        count: so many elements were on in each row (a choice, labels), which stays, too; -1 where rows differ.
     """
 
     on: torch.Tensor
@@ -48,13 +50,15 @@ class Habit:
     rises: bool
     falls: bool
     diagonal: bool
+    stays: bool
+    count: int
 
 
 def habits(inputs: Any, before: list[Habit | None] | None) -> list[Habit | None]:
     """Return by tensor what the rows of a mask have in common, with those of earlier draws of the same shape; None for others."""
     tensors = tensors_of(inputs)
     known = before if before is not None and len(before) == len(tensors) else [None] * len(tensors)
-    return [_habit(tensor, one) for tensor, one in zip(tensors, known, strict=True)]
+    return [_habit(tensor, one, tensors) for tensor, one in zip(tensors, known, strict=True)]
 
 
 def moved(inputs: Any, found: Sequence[Habit | None], same: Sequence[bool] = ()) -> Any | None:
@@ -69,7 +73,7 @@ def moved(inputs: Any, found: Sequence[Habit | None], same: Sequence[bool] = ())
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         stay, habit = next(stays, False), next(common, None)
-        if stay or habit is None or not _is_mask(tensor):
+        if stay or habit is None or habit.stays or habit.count >= 0 or not _is_mask(tensor):
             return False
         low, high = torch.aminmax(tensor)
         _write(_rows(copy), low, high, habit)
@@ -84,20 +88,31 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
     return seen.movedim(max((at for at, size in enumerate(seen.shape) if size > 1), default=0), -1)
 
 
-def _habit(tensor: torch.Tensor, before: Habit | None) -> Habit | None:
+def _habit(tensor: torch.Tensor, before: Habit | None, tensors: list[torch.Tensor]) -> Habit | None:
     if not _is_mask(tensor):
         return before
     rows = _rows(tensor)
     on = rows == rows.max()
     flat = on.reshape(-1, on.shape[-1])
-    steps = flat.to(torch.int8).diff(dim=-1)
+    steps, counts = flat.to(torch.int8).diff(dim=-1), flat.sum(-1)
     square = on.dim() > 1 and on.shape[-1] == on.shape[-2]
     diagonal = square and bool(on.diagonal(dim1=-2, dim2=-1).all())
-    now = Habit(flat.all(0), ~flat.any(0), bool((steps >= 0).all()), bool((steps <= 0).all()), diagonal)
+    bound = (square and torch.equal(on, on.mT)) or any(_follows(other, on, counts) for other in tensors if other is not tensor)
+    count = int(counts[0]) if bool((counts == counts[0]).all()) else -1
+    now = Habit(flat.all(0), ~flat.any(0), bool((steps >= 0).all()), bool((steps <= 0).all()), diagonal, bound, count)
     if before is None or before.on.shape != now.on.shape:
         return now
-    ways = before.rises and now.rises, before.falls and now.falls, before.diagonal and now.diagonal
-    return Habit(before.on & now.on, before.off & now.off, *ways)
+    ways = before.rises and now.rises, before.falls and now.falls, before.diagonal and now.diagonal, before.stays and now.stays
+    return Habit(before.on & now.on, before.off & now.off, *ways, count if count == before.count else -1)
+
+
+def _follows(other: torch.Tensor, on: torch.Tensor, counts: torch.Tensor) -> bool:
+    """Whether another input is a mask's lengths, the mask once more, or its opposite."""
+    if other.numel() == counts.numel() and not other.is_complex() and other.dtype is not torch.bool:
+        return torch.equal(other.reshape(-1).double(), counts.double())
+    if other.shape != on.shape or not _is_mask(other):
+        return False
+    return torch.equal(other == other.max(), on) or torch.equal(other == other.min(), on)
 
 
 def _write(rows: torch.Tensor, low: torch.Tensor, high: torch.Tensor, habit: Habit) -> None:
