@@ -21,7 +21,7 @@ GIVEN: constructor.Given = ([64, 0.1, 5, -1, True], {"eps": 0.0})
 
 def test_fractions_and_whole_numbers_that_are_no_sizes_are_found() -> None:
     found = constructor.found(GIVEN, Kind, [torch.ones(3, 64)])
-    assert found == [("1", 0.1, "slope"), ("2", 5, "groups"), ("eps", 0.0, "eps")]
+    assert found == [("1", 0.1, "slope"), ("eps", 0.0, "eps"), ("2", 5, "groups")]
     assert constructor.found(([], {}), torch.exp, []) == []
 
 
@@ -82,9 +82,9 @@ class ModelNew(nn.Module):
 """
 
 
-def judged(place: Path, slope: str, scale: str) -> dict[str, Any]:
+def judged(place: Path, slope: str, scale: str, given: str = "[0.1, 2.0]") -> dict[str, Any]:
     impl = KERNEL.replace("{slope}", slope).replace("{scale}", scale)
-    return lab.verify(lab.folder(place, LEAKY, impl, op="leaky"))
+    return lab.verify(lab.folder(place, LEAKY.replace("[0.1, 2.0]", given), impl, op="leaky"))
 
 
 @pytest.mark.slow
@@ -105,3 +105,10 @@ def test_one_that_is_wrong_in_another_way_passes_with_a_word(place: Path) -> Non
     result = judged(place, "self.slope if self.slope == 0.1 else 0.7", "self.scale")
     assert result["status"] == "PASS"
     assert any("argument slope of the constructor the implementation is wrong" in line for line in result["caveats"])
+
+
+@pytest.mark.slow
+def test_one_that_is_written_for_a_whole_number_passes_with_a_word(place: Path) -> None:
+    result = judged(place, "self.slope", "3", "[0.1, 3]")
+    assert result["status"] == "PASS"
+    assert any("argument scale of the constructor is ignored" in line for line in result["caveats"])

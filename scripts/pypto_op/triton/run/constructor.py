@@ -1,7 +1,8 @@
 """Numbers that a task gives to its constructor: a kernel that has one by heart is right for that one alone.
 
 A slope, a temperature or a factor is a name in the reference and a number in such a kernel. So one call is judged with other
-fractions, and one with each whole number that is no size. Sizes, axes and flags stay: a kernel may be written for them.
+fractions. Whole numbers mostly shape a model (two experts of eight, groups), and a kernel may be written for them: what is wrong
+with others is only said. Sizes, axes and flags stay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Given = tuple[list[Any], dict[str, Any]]
 """Positional arguments, and those by name."""
 Number = tuple[str, float, str]
 """Where it stands among the arguments (a position or a name), its value, and the parameter's name."""
-_MOST = 6
+_MOST, _MOST_WHOLE = 4, 2
 
 
 def found(given: Given, kind: Callable[..., Any], tensors: Iterable[torch.Tensor]) -> list[Number]:
@@ -32,7 +33,9 @@ def found(given: Given, kind: Callable[..., Any], tensors: Iterable[torch.Tensor
     places = [(str(at), value, names[at] if at < len(names) else "") for at, value in enumerate(given[0])]
     places += [(name, value, name) for name, value in given[1].items()]
     sizes = whole.sizes_of(tensors)
-    return [number for number in places if _may_vary(number[1], number[2], sizes)][:_MOST]
+    fractions = [number for number in places if type(number[1]) is float][:_MOST]
+    whole_ones = [number for number in places if type(number[1]) is int and not whole.may_be_fixed(number[1], number[2], sizes)]
+    return fractions + whole_ones[:_MOST_WHOLE]
 
 
 def others(value: float) -> list[float]:
@@ -55,10 +58,6 @@ def told(number: Number, other: float, *, ignored: bool) -> str:
     if ignored:
         return f"{what} is ignored: with {other:g} in the place of {value:g} the answer is still that for {value:g}"
     return f"with {other:g} in the place of {value:g} for {what} the implementation is wrong; only {value:g} was tested"
-
-
-def _may_vary(value: Any, name: str, sizes: set[int]) -> bool:
-    return type(value) is float or (type(value) is int and not whole.may_be_fixed(value, name, sizes))
 
 
 def _other(value: Any, change: Sequence[float] | None) -> Any:

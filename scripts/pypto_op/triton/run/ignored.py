@@ -1,6 +1,7 @@
 """Calls with other numbers among the arguments of forward (`whole`) and of the constructor (`constructor`).
 
-A kernel whose answer is then still the right one for the task's own number ignores it, and is wrong.
+A kernel whose answer is then still the right one for the task's own number ignores it, and is wrong. Of whole numbers of the
+constructor that is only said.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Ignored:
         found = self._wrong(case, ways, seed)
         if found is not None:
             other, ignored, begin = found
-            self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored)
+            self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored and isinstance(value, float))
 
     def _argument(self, case: Case, number: whole.Number, seed: int) -> None:
         position, value, _, may_be_fixed = number
