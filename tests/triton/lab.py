@@ -33,6 +33,7 @@ FRESH = (
     "fresh_ninth",
     "fresh_tenth",
     "fresh_eleventh",
+    "fresh_twelfth",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

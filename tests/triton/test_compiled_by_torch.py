@@ -11,8 +11,20 @@ from pypto_op.triton.static.validate import validate_file
 
 HELD = """
 import functools
+from torch import compile
+from torch import compile as made_fast
 
 W = torch.ones(4)
+
+
+@compile
+def by_name(x):
+    return torch.exp(x)
+
+
+@made_fast(dynamic=True)
+def by_other_name(x):
+    return torch.exp(x)
 
 
 @torch.compile
@@ -65,7 +77,9 @@ def test_a_file_may_hold_what_forward_does_not_reach(forward: str, tmp_path: Pat
      "functools.partial(inner)(x)", "{'a': inner}['a'](x)", "functools.reduce(lambda a, f: f(a), [inner], x)",
      "inner.__call__(x)",
      "getattr(Box, 'made')(x)", "sorted([x], key=inner)[0]", "inner._torchdynamo_orig_callable(x)", "Fn.backward(None, x)",
-     "torch.compile(torch.exp)(x)"],
+     "torch.compile(torch.exp)(x)", "by_name(x)", "by_other_name(x)", "list(map(by_name, [x]))[0]", "compile(torch.exp)(x)",
+     "made_fast(lambda y: y)(x)", "functools.partial(compile, torch.exp)()(x)", "list(map(compile, [torch.exp]))[0](x)",
+     "compile.__call__(torch.exp)(x)", "getattr(torch, 'compile')(torch.exp)(x)"],
 )  # fmt: skip
 def test_forward_may_not_reach_it(inner: str, tmp_path: Path) -> None:
     assert found(f"return run(copy_kernel, {inner})", tmp_path)["regression_type"] == 3

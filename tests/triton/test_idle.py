@@ -43,7 +43,10 @@ BINS = torch.linspace(-1, 1, 5)
      (lambda: torch.logit(EVEN, 1e-6), "logit (lower), logit (upper)"), (lambda: torch.logaddexp(EVEN, EVEN), "logaddexp (far)"),
      (lambda: F.max_pool1d(NORMAL, 2, return_indices=True)[1], "max_pool2d_with_indices (ties)"),
      (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (ties)"), (lambda: NORMAL.sort(1).indices, ""),
-     (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss"),
+     (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
+     (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
+     (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
+     (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
@@ -58,14 +61,22 @@ def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], foun
     [lambda: F.relu(NORMAL), lambda: NORMAL.clone().clamp_(max=1), lambda: F.huber_loss(EVEN, EVEN.flip(0), delta=0.1),
      lambda: torch.exp(EVEN), lambda: (F.relu(EVEN), F.relu(NORMAL)), lambda: WHOLE > 3, lambda: NORMAL < 0, lambda: WHOLE // 2,
      lambda: torch.histc(NORMAL, 4), lambda: EVEN[0, 0] < 9, lambda: NORMAL.max(), lambda: WHOLE.argmax(),
-     lambda: F.nll_loss(NORMAL, WHOLE[:, 0]), lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=int(WHOLE[0, 0]))],
+     lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=int(WHOLE[0, 0]))],
     ids=["relu", "in_place", "huber", "no_bound", "one_of_two_calls", "both_answers", "floats", "places", "its_own_range", "one",
-         "of_all", "tied", "usual", "met"],
+         "of_all", "tied", "met"],
 )  # fmt: skip
 def test_what_changes_something_is_not(forward: Callable[[], object]) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
     assert not watch.found
+
+
+@pytest.mark.parametrize(("task", "found"), [("F.cross_entropy(x, t)", 0), ("F.cross_entropy(x, t, ignore_index=-100)", 1)])
+def test_a_number_that_is_always_left_out_counts_where_the_task_says_it(task: str, found: int, tmp_path: Path) -> None:
+    (tmp_path / "op_torch.py").write_text(task, encoding="utf-8")
+    with idle.Idle(tmp_path / "op_torch.py") as watch:
+        F.nll_loss(NORMAL, WHOLE[:, 0])
+    assert len(watch.found) == found
 
 
 def test_whole_numbers_alone_are_known() -> None:
@@ -99,6 +110,21 @@ def test_torch_does_not_load_its_compiler_for_it() -> None:
 
 def ways(inputs: list[torch.Tensor], found: dict[str, bool]) -> dict[str, list[torch.Tensor]]:
     return {name.strip(): moved for name, moved in reaching.reaching(inputs, found)}
+
+
+def test_a_root_of_zero_asks_for_zeros_alone() -> None:
+    found = ways([NORMAL, WHOLE], {"sqrt (root of zero) in line 3": False})
+    assert [*found] == ["within zero", "within zeros"]
+    assert not bool(found["within zero"][0][4].any())
+    more = ways([NORMAL, WHOLE], {"sqrt (root of zero) in line 3": False, "relu (lower) in line 4": False})
+    assert {"within zeros", "within level", "reach both floats"} <= more.keys()
+
+
+def test_a_number_that_is_left_out_is_met() -> None:
+    idles = {"nll_loss (without -100) in line 3": True, "relu in line 4": False}
+    found = dict(reaching.meeting([NORMAL, WHOLE], idles, [7.0]))
+    assert {*found["meet ignored"][1][found["meet ignored"][1] != WHOLE].tolist()} == {-100}
+    assert "meet ignored" not in dict(reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [7.0]))
 
 
 def test_inputs_reach_what_was_idle() -> None:

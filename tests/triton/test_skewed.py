@@ -171,6 +171,8 @@ def test_weights_that_hold_one_value_are_varied_alone() -> None:
     for name, value in model.state_dict().items():
         assert torch.equal(value, other.state_dict()[name])
         assert torch.equal(value, built().state_dict()[name]) != (name in names)
+    assert 1e-6 < float(model.state_dict()["1.running_var"][-1]) < 2e-5  # as large as an epsilon
+    assert float(model.state_dict()["1.running_var"][:-1].min()) > 0.4
 
 
 def test_buffers_that_hold_one_value_are_varied_too() -> None:

@@ -6,27 +6,34 @@ task or the implementation does not let them, is said.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import itertools
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run import coarse, filled, idle, one_value, products, reaching, skewed, unread, whole
+from pypto_op.triton.run import coarse, filled, idle, ignored, masks, one_value, products, reaching, skewed, unread
 from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
-    from pypto_op.triton.run.judge_device import JudgeDevice
+    from pypto_op.triton.run.verification import Verification
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
-_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, unread.MOVE: unread.TOLD}
+_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
-_MOVES = (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, *[reaching.REACH] * reaching.TIMES, reaching.MEET, unread.MOVE)
+_MOVES = (
+    skewed.LOW,
+    skewed.HIGH,
+    skewed.FAR,
+    one_value.OTHER,
+    masks.MOVE,
+    *[reaching.REACH] * reaching.TIMES,
+    reaching.MEET,
+    unread.MOVE,
+)
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -38,30 +45,6 @@ _CONSTRUCTED = (
     "where weights are loaded after its constructor ran, the implementation is wrong: what the constructor made of the weights "
     "that it drew does not follow"
 )
-
-
-class Verification(Protocol):
-    """What the passes aside ask of the verification that they belong to (`passes.Run`)."""
-
-    cases: list[Case]
-    desk: JudgeDevice
-    seeds: list[int]
-
-    def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
-        """Give processes what is left of the time."""
-
-    def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
-        """Take a pass's verdict on a case, which began then."""
-
-    def numbers(
-        self,
-        given: dict[str, Any],
-        reference: dict[str, Any],
-        found: Answered,
-        seed: int,
-        task: TaskSession,
-    ) -> Judgement:
-        """Return whether what the candidate answered is right, and came from a kernel."""
 
 
 class Aside:
@@ -84,7 +67,9 @@ class Aside:
         for case in self._run.cases:
             case.said += idle.told(case.idle)
         self._buffers()
-        self._whole()
+        numbers = ignored.Ignored(self._run, self._task, self._candidate, self._opened)
+        numbers.of_forward()
+        numbers.of_constructor()
         self._configurations()
         self._rounded()
         self._built_otherwise()
@@ -119,54 +104,6 @@ class Aside:
                 case.said.append(_told_of_first(names))
             elif not judgement.ok:
                 self._run.keep(case, 1, judgement, begin)
-
-    def _whole(self) -> None:
-        """Judge calls with other whole numbers among the arguments, for those that are the same in each case."""
-        numbers = whole.always(case.whole for case in self._run.cases) if self._run.cases else []
-        for case, seed in itertools.islice(self._opened(lambda case: bool(numbers)), 1):
-            for number in numbers:
-                with contextlib.suppress(_ReferenceFailed):  # where it really fails, a main pass says so
-                    self._number(case, number, seed)
-
-    def _number(self, case: Case, number: whole.Number, seed: int) -> None:
-        begin, (position, value, _, may_be_fixed) = time.monotonic(), number
-        for other in whole.others(value):
-            given, reference = self._asked(case, seed, whole.MOVE, {str(position): [other]})
-            if not reference.get("same"):
-                break
-        else:
-            return
-        try:
-            answered = self._candidate.run(given, seed, later=True)
-        except Told:
-            case.said.append(whole.told(number, other, ignored=False))
-            return
-        if self._right(given, reference, answered, seed):
-            return
-        ignored = self._right(*self._asked(case, seed, "", {}), answered, seed)
-        words = whole.told(number, other, ignored=ignored)
-        if ignored and not may_be_fixed:
-            self._run.keep(case, 1, Judgement("PrecisionError", words), begin)
-        else:
-            case.said.append(words)
-
-    def _asked(self, case: Case, seed: int, move: str, places: dict[str, list[int]]) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._run.tighten(self._task, self._candidate)
-        try:
-            self._task.open(seed)
-            found = self._task.case(case.index, seed, move=move, places=places)
-        except Told:
-            raise _ReferenceFailed from None
-        if found is None:
-            raise _ReferenceFailed
-        return found
-
-    def _right(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> bool:
-        answer, run, facts = answered
-        judged = self._run.desk.of_case(
-            given, answer, lambda want, got: self._run.numbers(want, reference, (got, run, facts), seed, self._task)
-        )
-        return judged.ok
 
     def _configurations(self) -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
@@ -289,8 +226,8 @@ class _ReferenceFailed(Exception):
 def _may_move(move: str, case: Case) -> bool:
     if move in (reaching.REACH, reaching.MEET):
         return bool(case.idle) and not (case.reached and move == reaching.REACH)
-    if move == unread.MOVE:
-        return bool(case.unread)
+    if move in (unread.MOVE, masks.MOVE):
+        return bool(case.unread if move == unread.MOVE else case.masks)
     return move != one_value.OTHER or case.one_value or bool(_variable(case))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.triton.run import agreement, whole
+from pypto_op.triton.run import agreement, constructor, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.provenance import Provenance
 
@@ -33,11 +33,13 @@ class Case:
     said: list[str] = field(default_factory=list)  # what else was not tested
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
+    given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
+    masks: bool = False  # some input is a mask (`masks`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
@@ -58,6 +60,15 @@ class Case:
         self.lanes = self.lanes or bool(facts.get("lanes"))
         self.products = self.products or bool(facts.get("products"))
         self.configurations = facts.get("configurations") or self.configurations
+
+    def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
+        """Note what the reference and the implementation say of themselves in the first pass."""
+        self.filled, self.buffers = list(reference.get("filled", ())), list(reference.get("buffers", ()))
+        self.masks = bool(reference.get("masks"))
+        self.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
+        self.given = [(place, value, name) for place, value, name in reference.get("given", ())]
+        self.untaken = list(map(str, facts.get("untaken", ())))
+        self.derived, self.unread = int(facts.get("derived", 0)), facts.get("unread", {})
 
     def unjudged(self) -> list[str]:
         """Return what to say of configurations of autotuned kernels that no judged call took."""

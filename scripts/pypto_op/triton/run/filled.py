@@ -16,6 +16,8 @@ from pypto_op.triton.run.packing import same_layout
 
 _BUFFERS = ("running_mean", "running_var")
 """Buffers that training changes; of others the reference is asked."""
+_VARIANCE, _SMALL = "running_var", 2.0**-17
+"""The last of its elements becomes so much smaller: an epsilon that is left out shows there alone."""
 _ROUND = 1024.0
 """A single number that is no multiple of 1/1024 was drawn."""
 TOLD = "weights that constructors fill with one value (ones, zeros) had other values in this pass"
@@ -40,6 +42,8 @@ def vary(model: Any, wanted: Collection[str], seed: int) -> None:
                 value = float(tensor.reshape(-1)[0])
                 part = torch.rand(tensor.shape, generator=draws) - 0.5
                 tensor.copy_(value * (1.0 + part) if value else part)
+                if name.rpartition(".")[2] == _VARIANCE and tensor.numel() > 1:
+                    tensor.reshape(-1)[-1] *= _SMALL
         for name, tensor in _buffers(model).items():
             if name in wanted:
                 other = same_layout(tensor)

@@ -24,11 +24,15 @@ _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"
 _LOSSES = {"huber_loss": 3, "smooth_l1_loss": 3}
 """They are squares up to a difference, which is the argument of this number; 1.0 where it is left out."""
 _COMPARES = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isposinf", "isneginf", "signbit"))
-_IGNORES = {"nll_loss_forward": 4, "nll_loss2d_forward": 4}
-"""They leave out targets of one number, which is the argument of this number."""
+_USUAL, _NONE = -100, -1
+_IGNORES = {
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), (4, _USUAL)),
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), (8, _NONE)),
+}
+"""They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one."""
 _WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.PAIRS))
-_USUAL = -100
-"""That number where nobody says one: a kernel need not know it."""
+_SAYS = "ignore_index"
+"""A kernel need not know the usual value to ignore, but where the task says this."""
 _COPIES = frozenset(("clone", "_to_copy"))
 _NAN = "nan_to_num"
 _MOST = 3
@@ -49,6 +53,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.busy: set[str] = set()
         self.unordered = False
         self._path = str(path)
+        self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
         self._made: set[int] = set()  # memory of what an operator computed
 
     @classmethod
@@ -66,7 +71,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._keep_made(plain, given, out)
         if plain not in _WATCHED or not given:
             return out
-        called = plain.strip("_").removesuffix("_kernel").removesuffix("_forward")
+        called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
         whole = not given[0].is_floating_point()
         if plain in sides.PAIRS and len(given) == 2 and all(map(self._is_drawn, given)):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(plain, *given), whole=False)
@@ -76,7 +81,10 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif plain in _COMPARES:
             self._note(called, _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
         elif plain in _IGNORES:
-            self._note(called, _ignores_nothing(args, _IGNORES[plain]), whole=True)
+            position, usual = _IGNORES[plain]
+            ignored = args[position] if len(args) > position else usual
+            if ignored != usual or (self._says and usual == _USUAL):
+                self._note(f"{called} ({sides.WITHOUT} {ignored})", not bool((args[1] == ignored).any()), whole=True)
         elif plain in _LOSSES:
             self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
         elif plain in _CHANGES:
@@ -120,8 +128,8 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def told(idle: Collection[str]) -> list[str]:
-    """Return what to say of operators that were idle in every pass; where exponentials overflow no task needs to come."""
-    named = sorted(key for key in idle if f"({sides.FAR})" not in key)
+    """Return what to say of operators that were idle in every pass; to overflows and roots of 0 no task needs to come."""
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in (sides.FAR, sides.ROOT)))
     if not named:
         return []
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
@@ -141,11 +149,6 @@ def _is_one_sided(out: Any) -> bool | None:
     if not isinstance(out, torch.Tensor) or out.numel() < 2:
         return None
     return bool((out == out[(0,) * out.dim()]).all())
-
-
-def _ignores_nothing(args: Any, position: int) -> bool | None:
-    ignored = args[position] if len(args) > position else _USUAL
-    return None if ignored == _USUAL else not bool((args[1] == ignored).any())
 
 
 def _holds_all(tensor: torch.Tensor) -> bool:

@@ -254,10 +254,7 @@ class Run:
         case.idle = list(reference.get("idle", ()))
         case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
         if number == 0:
-            case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
-            case.derived, case.unread = int(facts.get("derived", 0)), facts.get("unread", {})
-            case.buffers = list(reference.get("buffers", ()))
-            case.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
+            case.begins(reference, facts)
             case.said = [*filter(None, [reference.get("one_sign")]), *aside.untested([*case.filled, *case.buffers], case.untaken)]
             case.said += aside.left_alone(list(map(str, facts.get("left", ()))))
         case.weights = str(facts.get("weights", "none"))

@@ -6,6 +6,7 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -62,30 +63,38 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
 def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     """Yield inputs that may come to what is idle."""
     floats, whole = not all(idle.values()), any(idle.values())
-    for way in (_BOTH, _UP, _DOWN) if whole else (_BOTH,):
+    roots = all(f"({sides.ROOT})" in name for name in idle)  # nothing else comes to zero
+    for way in (_BOTH, _UP, _DOWN) if whole else () if roots else (_BOTH,):
         if (found := _spread_all(inputs, way, floats=floats, whole=whole)) is not None:
             yield f"{REACH} {way} {'floats' if floats else ''}", found
     for name, change in _CHANGES.items() if floats else ():
-        if (found := _changed(inputs, change)) is not None:
+        if (change is _zero or not roots) and (found := _changed(inputs, change)) is not None:
             yield name, found
     equal = [name for name in idle if f"({sides.EQUAL})" in name]
     for target, _ in enumerate(tensors_of(inputs)) if equal else ():
         if (found := _equalled(inputs, target)) is not None:
             # the distance of equal rows is the root of what rounding leaves, in the reference, too
             yield f"{REACH if any(sides.DISTANCE in name for name in equal) else WITHIN} equal {target}", found
-    if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero, scales=True)) is not None:
+    zeros = any(f"({side})" in name for name in idle for side in (sides.ZERO, sides.ROOT))
+    if zeros and (found := _changed(inputs, _zero, scales=True)) is not None:
         yield f"{WITHIN} zeros", found
-    if (found := _without_least(inputs)) is not None:
+    if not roots and (found := _without_least(inputs)) is not None:
         yield f"{WITHIN} missing", found
 
 
 def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
-    """Yield inputs of which every fourth whole number is one of the files', or about the size of an axis."""
+    """Yield inputs of which every fourth whole number is left out, or is one of the files', or about the size of an axis."""
     if not any(idle.values()):
         return
     sizes = {size + more for tensor in tensors_of(inputs) for size in tensor.shape for more in (-1, 0, 1)}
+    ignored = [int(word) for name in idle for word in re.findall(rf"\({sides.WITHOUT} (-?\d+)\)", name)]
     whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= _FAR} | sizes)
-    for name, some in (("all", whole), ("up", [one for one in whole if one >= 0]), ("down", [one for one in whole if one < 0])):
+    for name, some in (
+        ("ignored", ignored),
+        ("all", whole),
+        ("up", [one for one in whole if one >= 0]),
+        ("down", [one for one in whole if one < 0]),
+    ):
         if (found := _meeting(inputs, some)) is not None:
             yield f"{MEET} {name}", found
 

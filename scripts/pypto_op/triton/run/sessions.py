@@ -125,7 +125,7 @@ class TaskSession(_Session):
         judged: bool = True,
         move: str = "",
         vary: Sequence[str] = (),
-        places: Mapping[str, Sequence[int]] | None = None,
+        places: Mapping[str, Sequence[float]] | None = None,
         reloads: bool = False,
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
@@ -137,7 +137,7 @@ class TaskSession(_Session):
             judged: outputs are wanted.
             move: how inputs are moved, where they can be (`skewed`).
             vary: names of weights that get other values, where they hold one value (`filled`).
-            places: where extremes stand (`unread`).
+            places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
 
         Returns:

@@ -2,7 +2,8 @@
 
 A kernel that has no such side is right for these inputs. `relu6` of `torch.randn` shows both its bounds to nobody who looks
 whether it changed anything at all: each bound is a side of its own. An exponential has one, too: numbers for which it overflows
-where the operator does not. What multiplies by a logarithm has zero, and what compares two tensors has elements that are equal.
+where the operator does not. What multiplies by a logarithm has zero, so has a root, and what compares two tensors has elements
+that are equal.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any
 
 import torch
 
-LOWER, UPPER, FAR, TIES, ZERO, EQUAL = "lower", "upper", "far", "ties", "zero", "equal"
+LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
+WITHOUT = "without"
+"""Before the number that an operator leaves out."""
 _EXP = 89.0
 """exp() of it is infinite in float32."""
 _NOTHING = (None, None)
@@ -74,6 +77,8 @@ _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
 }
 _ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy"))
 """Their formulas have a logarithm of zero, or divide by it; they do not."""
+_ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
+"""A root of zero is zero, and `x * rsqrt(x)` is no number."""
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
 _ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
@@ -83,7 +88,7 @@ _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
 _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
 """Which of equal elements these return is said nowhere."""
-NAMES = frozenset((*_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_POOLS, "sort"))
+NAMES = frozenset((*_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, "sort"))
 PAIRS = _ORDERS | _SEARCHES | _DISTANCES
 """What compares the elements of two tensors (`are_never_equal`)."""
 
@@ -112,6 +117,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
     if name in _POOLS:  # neighbours that are alike are in one window now and then
         return {TIES: not bool((given.diff(dim=-1) == 0).any())}
+    if name in _ROOTS:
+        return {ROOT: not bool((out == 0).any())} if given.is_floating_point() else {}
     if name in _ZEROS:
         return {ZERO: not bool((given == 0).any())}
     if name == "copysign":

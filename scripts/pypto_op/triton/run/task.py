@@ -14,11 +14,13 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.triton.run import (
     arguments,
     before,
+    constructor,
     draws,
     edges,
     filled,
     fixed,
     idle,
+    masks,
     one_value,
     otherwise,
     reaching,
@@ -70,6 +72,7 @@ class Task:
         self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
         self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
         self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
+        self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
         self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
@@ -131,8 +134,10 @@ class Task:
             return None, {"end": True}
         seed = message["seed"]
         models.seed_all(seed)
-        self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
+        own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
         self._varied = []
+        if message["move"] == constructor.MOVE:
+            self._init = constructor.moved(own, message["places"])
         self._model = self._build(seed)
         constant = filled.names(self._model)
         buffers = filled.buffers(self._model)
@@ -145,13 +150,16 @@ class Task:
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
-        facts |= {"one_value": one_value.found(inputs), "buffers": buffers}
+        facts |= {"one_value": one_value.found(inputs), "buffers": buffers, "masks": masks.found(inputs)}
         facts["whole"] = whole.found(inputs, getattr(self._model, "forward", self._model))
+        facts["given"] = constructor.found(own, self._needed("Model"), [*tensors_of(inputs), *weights.values()])
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
+        self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
         facts["same_inputs"] = self._note_same(message["index"])
         self._places = message["places"]
-        facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
+        told = message["move"] == constructor.MOVE and self._tells_of(own, seed)
+        facts["skewed"] = message["move"] if told else self._skew(message["index"], message["move"], seed)
         facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
         if message["move"] == one_value.OTHER:
             facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
@@ -185,10 +193,12 @@ class Task:
 
     def _skew(self, index: int, move: str, seed: int) -> str:
         """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
-        if not self._suits.get((index, move), True):
+        if move in ("", constructor.MOVE) or not self._suits.get((index, move), True):
             return ""
         if move == one_value.OTHER:
             moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
+        elif move == masks.MOVE:
+            moved = masks.moved(self._inputs, self._habits[index], self._same.get(index, ()))
         elif move in (reaching.REACH, reaching.MEET):
             return self._reach(index, move, seed)
         elif move == whole.MOVE:
@@ -276,6 +286,16 @@ class Task:
         """Whether larger inputs show more of the reference than the same answer, multiplied."""
         larger, factor = skewed.scaled(self._inputs)
         return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
+
+    def _tells_of(self, own: constructor.Given, seed: int) -> bool:
+        """Whether the present model's answer is another one than that of a model with the task's own numbers."""
+        found, given = self._tried(self._inputs, seed), self._init
+        self._init = own
+        self._model = self._build(seed)
+        before = self._tried(self._inputs, seed)
+        self._init = given
+        self._model = self._build(seed)
+        return skewed.are_finite(found) and whole.shows(before, found)
 
     def _on_cpu(self, inputs: Any) -> Any:
         return self._called(self._build(self._model_seed, torch.device("cpu")), inputs)

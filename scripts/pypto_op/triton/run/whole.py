@@ -31,9 +31,9 @@ def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
         names = [*inspect.signature(forward).parameters]
     except (TypeError, ValueError):
         names = []
-    sizes = {size for tensor in tensors_of(inputs) for size in _sizes(tensor.shape)}
+    sizes = sizes_of(tensors_of(inputs))
     numbers = [(at, _value(value), names[at] if at < len(names) else "") for at, value in enumerate(inputs)]
-    return [(at, value, name, _may_be_fixed(value, name, sizes)) for at, value, name in numbers if value is not None][:_MOST]
+    return [(at, value, name, may_be_fixed(value, name, sizes)) for at, value, name in numbers if value is not None][:_MOST]
 
 
 def always(cases: Iterable[list[Number]]) -> list[Number]:
@@ -61,7 +61,7 @@ def shows(before: Any, after: Any) -> bool:
     return same and not all(torch.equal(a, b) for a, b in pairs)
 
 
-def told(number: Number, other: int, *, ignored: bool) -> str:
+def told(number: Number, other: float, *, ignored: bool) -> str:
     """Return what is said of a kernel that is wrong with another number."""
     position, value, name, _ = number
     what = f"argument {position}{f' ({name})' if name else ''}"
@@ -70,8 +70,14 @@ def told(number: Number, other: int, *, ignored: bool) -> str:
     return f"with {other} in the place of {value} for {what} the implementation is wrong; only {value} was tested"
 
 
-def _may_be_fixed(value: int, name: str, sizes: set[int]) -> bool:
+def may_be_fixed(value: int, name: str, sizes: set[int]) -> bool:
+    """Whether a kernel may know that value alone: it may be a size, an axis or a flag."""
     return isinstance(value, bool) or value < 0 or value in sizes or name.lower().startswith(_AXES)
+
+
+def sizes_of(tensors: Iterable[torch.Tensor]) -> set[int]:
+    """Return the sizes of tensors' axes, and of axes that follow one another together."""
+    return {size for tensor in tensors for size in _sizes(tensor.shape)}
 
 
 def _sizes(shape: Sequence[int]) -> Iterator[int]:

@@ -44,7 +44,7 @@ _KINDS = {
     "functools.cache": "cached",
     "contextlib.contextmanager": "context",
 }
-_COMPILES = "torch.compile"
+COMPILES = "torch.compile"
 _TRANSPARENT = (
     "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.",
     "dataclasses.dataclass", "torch.library.triton_op", "torch.library.custom_op",
@@ -148,7 +148,7 @@ class Calls:
         if isinstance(node, cst.FunctionDef):
             for decorator in reversed(node.decorators):
                 if isinstance(value, Function) and (reason := self._compiles(decorator.decorator, scope)):
-                    value = Unknown(f"a function under {_COMPILES}", denied=reason)
+                    value = Unknown(f"a function under {COMPILES}", denied=reason)
                     continue
                 wrapping = self.m.expressions.evaluate(decorator.decorator, scope)
                 value = self.decorate(wrapping, value, decorator, scope.source)
@@ -161,12 +161,12 @@ class Calls:
         """
         named = decorator.func if isinstance(decorator, cst.Call) else decorator
         found = _resolve(named, scope)
-        if not isinstance(found, Ext) or found.name != _COMPILES:
+        if not (isinstance(found, Ext) and found.name == COMPILES) and not (isinstance(found, Unknown) and found.why == COMPILES):
             return ""
         if isinstance(decorator, cst.Call):
             for argument in decorator.args:
                 self.m.expressions.evaluate(argument.value, scope)
-        return self.m.policy.forbidden(_COMPILES) or ""
+        return self.m.policy.forbidden(COMPILES) or ""
 
     def decorate(self, decorator: Value, value: Value, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return what a decorator makes of a value."""

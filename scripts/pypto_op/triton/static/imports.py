@@ -7,6 +7,7 @@ import sys
 
 import libcst as cst
 
+from pypto_op.triton.static.calls import COMPILES
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile, load, sibling
 from pypto_op.triton.static.values import ClassValue, Ext, Scope, Unknown, Value
@@ -40,7 +41,10 @@ class Imports:
             return
         for alias in node.names:
             name = alias.evaluated_name
-            value = self.m.members.get(origin, name, alias, scope.source)
+            if isinstance(origin, Ext) and f"{origin.name}.{name}" == COMPILES:  # as a decorator it does no harm (`Calls.define`)
+                value: Value = Unknown(COMPILES, denied=self.m.policy.forbidden(COMPILES) or "")
+            else:
+                value = self.m.members.get(origin, name, alias, scope.source)
             if isinstance(origin, ClassValue) and name not in origin.names:
                 value = self._module(f"{module}.{name}" if module else name, level, alias, scope.source)
             self.m.statements.assign(alias.asname.name if alias.asname else cst.Name(name), value, scope)

@@ -1,0 +1,36 @@
+"""What the passes aside ask of the verification that they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pypto_op.triton.run.judgement import Judgement
+from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession
+
+if TYPE_CHECKING:
+    from pypto_op.triton.run.case import Case
+    from pypto_op.triton.run.judge_device import JudgeDevice
+
+
+class Verification(Protocol):
+    """A verification (`passes.Run`)."""
+
+    cases: list[Case]
+    desk: JudgeDevice
+    seeds: list[int]
+
+    def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+        """Give processes what is left of the time."""
+
+    def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        """Take a pass's verdict on a case, which began then."""
+
+    def numbers(
+        self,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        found: Answered,
+        seed: int,
+        task: TaskSession,
+    ) -> Judgement:
+        """Return whether what the candidate answered is right, and came from a kernel."""
