@@ -307,6 +307,25 @@ def test_a_scalar_that_another_hides_is_tried_beside_other_values_of_that(tmp_pa
     assert all((case[name] == 0.0) == (word == "zero") for case in done.cases)
 
 
+def test_another_value_of_a_scalar_also_stands_beside_rows_of_sizes_of_their_own(tmp_path: Path) -> None:
+    """Among rows of one size an eps within each of two norms is nearly one behind their product: a cosine's passed."""
+    sources = unseen("layer_norm_bwd", tmp_path)
+    cases = {case["id"]: case for case in suite_cases.cases(sources)}
+
+    def share(case: Mapping[str, Any]) -> float:
+        knobs = {key: value for key, value in case.items() if key.startswith("draw_")}
+        made = drawn(sources, case["shape"], 42, **knobs)
+        one, two = (made[name].double().square().sum(-1) for name in ("grad_out", "x"))
+        within, behind = ((one + case["eps"]) * (two + case["eps"])).sqrt(), (one * two).sqrt() + case["eps"]
+        return float(((within - behind) / within).abs().max())
+
+    rows = cases["L3_other_eps_rows_float32"]
+    assert rows["shape"]["H"] == 1280 and set(rows["draw_zone"]) == {"grad_out", "x"}, "as wide as the widest P0 shape"
+    assert share(cases["L3_other_eps_float32"]) < 1e-4 < 5e-4 < share(rows)
+    flat = suite_cases.cases(unseen("adamw_step", tmp_path / "flat"))
+    assert not any("_rows_" in case["id"] for case in flat), "tensors without rows have none"
+
+
 @pytest.mark.slow
 def test_a_scalar_that_nothing_shows_is_said(tmp_path: Path) -> None:
     maker = suite_cases.filled(unseen("adamw_step", tmp_path))

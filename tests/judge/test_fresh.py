@@ -237,6 +237,19 @@ def test_whole_numbers_that_the_suite_varies_are_drawn_within_spec(tmp_path: Pat
     assert all("stride" not in first and "window" not in second for first, second in drawn), "what no case sets is not a knob"
 
 
+def test_a_whole_number_is_drawn_whose_end_names_another_number(tmp_path: Path) -> None:
+    ws = OpWorkspace.at(workspace("avg_pool_image", tmp_path))
+    sizes = {"B": 2, "H": 9, "W": 9, "C": 16}
+    case = {"level": "L3", "shape": sizes, "dtype": {"default": "float32"}, "precision": True, "seed": 1}
+    cases = [{**case, "id": "usual"}, {**case, "id": "other", "window": 4, "pad": 2}]
+    ws.suite.write_text(json.dumps({"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": cases}))
+    contract = load_contract(ws)
+    firsts = [fresh.draw(contract, seed).cases[0] for seed in range(30)]
+    drawn = {(first.get("window", 3), first.get("pad", 1)) for first in firsts}
+    assert all(2 <= window <= 4 and 0 <= 2 * pad <= window for window, pad in drawn), drawn
+    assert {window for window, _ in drawn} == {2, 3, 4} and {pad for _, pad in drawn} == {0, 1, 2}
+
+
 def test_what_is_natural_decides_only_where_honest_rounding_needs_it() -> None:
     tolerance, natural = get_policy("allclose"), get_policy("twin@2")
     case = Expectation(["out"], ["x"], natural, precision=True, behind=tolerance, either=True)

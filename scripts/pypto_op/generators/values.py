@@ -67,6 +67,7 @@ def scalars(maker: Maker) -> None:
         for other in _legal_floats(maker, port.name)[:1]:
             for dtype in maker.sources.spec.supported_dtypes:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
+            _among_unlike_rows(maker, port.name, other)
         for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
             maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: other})
         if (far := _far_below(maker, port.name)) is not None:  # a kernel may hold a share to one half and more
@@ -82,6 +83,21 @@ def scalars(maker: Maker) -> None:
             maker.add(Level.L3, f"zero_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: 0.0})
         whole_numbers.add(maker, port.name)
     whole_numbers.together(maker)
+
+
+def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
+    """Add another value of a float scalar beside rows of sizes of their own, where fixed axes are as in the largest P0 shape.
+
+    Among rows of one size an eps within each of two norms is nearly one behind their product; and what a small scalar is a
+    factor of, such as neighbours beyond a tile, shows beside its default nowhere.
+    """
+    rows, names = maker.sources.spec.rows, _of_many_rows(maker.sources, maker.sources.floating[:_MOST_TENSORS])
+    zone = {tensor: "row_scaled" for tensor in names if not rows.get(tensor, Rows()).is_fixed}
+    fixed = [{axis: size for axis, size in shape.items() if axis not in maker.dynamic} for shape in maker.p0]
+    widest = max(fixed, key=lambda sizes: math.prod(sizes.values()), default={})
+    if zone:
+        shape = maker.sources.fitted(maker.ragged, widest)
+        maker.add(Level.L3, f"other_{name}_rows", shape, dtype=_widest(maker.sources), knobs={ZONE: zone, name: other})
 
 
 def float_scalars(sources: Sources) -> dict[str, float]:

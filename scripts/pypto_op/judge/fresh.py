@@ -185,17 +185,20 @@ class _Drawer:
     def whole_numbers(self, case: Mapping[str, Any]) -> dict[str, int]:
         """Return a value for each scalar that the suite varies and of which SPEC.md gives both ends, each decade as likely.
 
-        A kernel may know the suite's windows or counts of steps by heart, as it may know its shapes.
+        A kernel may know the suite's windows or counts of steps by heart, as it may know its shapes. An end may name another of
+        these numbers: that has what was drawn for it, or its default.
         """
         said, drawn = self._spec.shape_constraints, random.Random(self._seed)  # noqa: S311  (as above)
+        defaults = {name: value for name, value in self._contract.interfaces.scalars.items() if type(value) is int}
         values: dict[str, int] = {}
         for name in (port.name for port in self._contract.interfaces.primary_inputs if not port.shape):
             varied = any(type(other.get(name)) is int for other in self._contract.cases)
-            least, greatest = constraints.whole_ends(said, name, case["shape"]) or (None, None)
+            known = {**defaults, **case["shape"], **values}
+            least, greatest = constraints.whole_ends(said, name, known) or (None, None)
             if not varied or name in case["shape"] or least is None or greatest is None or not 0 <= least < greatest:
                 continue
             value = min(greatest, least - 1 + round((greatest - least + 2) ** drawn.random()))
-            if constraints.satisfied(said, {**case["shape"], **values, name: value}):
+            if constraints.satisfied(said, {**known, name: value}):
                 values[name] = value
         return values
 
