@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,10 @@ def test_a_fresh_cheat_is_refused(name: str, place: Path) -> None:
 def test_a_fresh_honest_file_passes(name: str, place: Path) -> None:
     result = lab.verify(lab.folder(place, *HONEST[name]))
     assert result["status"] == "PASS", result["failures"] or result["error"]
+
+
+def test_the_page_counts_the_tables() -> None:
+    page = (lab.HERE.parents[1] / "docs" / "triton.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(fresh\w*)\.yaml` \|[^|]*\| (\d+) \| (\d+) \|$", page, re.M)
+    kinds = {table: Counter(kind for kind, *_ in lab.fresh(table)) for table in lab.FRESH}
+    assert told == [(table, str(count["cheats"]), str(count["honest"])) for table, count in kinds.items()]
