@@ -45,6 +45,8 @@ BINS = torch.linspace(-1, 1, 5)
      (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (ties)"), (lambda: NORMAL.sort(1).indices, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
+     (lambda: EVEN + 1 + 1e-8, "add (guard of zero)"), (lambda: EVEN.sum(1).add_(1e-6), "add (guard of zero)"),
+     (lambda: EVEN + 1e-3, ""), (lambda: EVEN + 1 + 0.5, ""), (lambda: WHOLE + 1e-6, ""),
      (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
@@ -124,6 +126,8 @@ def test_a_number_that_is_left_out_is_met() -> None:
     idles = {"nll_loss (without -100) in line 3": True, "relu in line 4": False}
     found = dict(reaching.meeting([NORMAL, WHOLE], idles, [7.0]))
     assert {*found["meet ignored"][1][found["meet ignored"][1] != WHOLE].tolist()} == {-100}
+    within = dict(reaching.meeting([NORMAL, WHOLE + 5], {"ne in line 3": True}, [0.0, 3.0, -100.0, 5000.0]))["meet within"][1]
+    assert {0, 3} <= {*within.reshape(-1).tolist()} <= {*range(14)}
     assert "meet ignored" not in dict(reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [7.0]))
 
 
@@ -190,7 +194,7 @@ def test_the_way_that_comes_to_most_is_taken_once() -> None:
 
 def test_whole_numbers_meet_those_of_the_files() -> None:
     found = reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [-1.0, 0.5, 77.0])
-    every, above, below = (whole for _, (_, whole) in found)
+    every, above, below, _ = (whole for _, (_, whole) in found)
     assert {-1, 77, 8, 9, 10, 19, 20, 21} <= {*every.flatten().tolist()}
     assert int(above.min()) == 0 and int((above != WHOLE).sum()) <= 45
     assert int(below.min()) == -1 and int(below.max()) == 8

@@ -98,3 +98,11 @@ GRAPH = (DRAWN[:, :12] | DRAWN[:, :12].T).float()
 def test_a_mask_that_other_numbers_follow_from_stays(mask: torch.Tensor, others: list[torch.Tensor]) -> None:
     found = masks.habits([mask, *others], None)
     assert masks.moved([mask, *others], found) is None
+
+
+def test_rows_of_two_masks_with_one_element_share_none() -> None:
+    other = DRAWN.roll(3, 1).roll(1, 0)
+    one, two = masks.moved([DRAWN, other], masks.habits([DRAWN, other], None))
+    both = one & two
+    assert not bool(both[0].any()) and bool(both[1].all())
+    assert bool(one[2].any() and two[2].any()) and not bool(both[2].any())

@@ -128,8 +128,8 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def told(idle: Collection[str]) -> list[str]:
-    """Return what to say of operators that were idle in every pass; to overflows and roots of 0 no task needs to come."""
-    named = sorted(key for key in idle if not any(f"({side})" in key for side in (sides.FAR, sides.ROOT)))
+    """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in (sides.FAR, *sides.OF_ZERO)))
     if not named:
         return []
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""

@@ -7,6 +7,7 @@ common stays: a first place that is always on, lengths.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,14 +70,14 @@ def moved(inputs: Any, found: Sequence[Habit | None], same: Sequence[bool] = ())
         found: by tensor what its rows have in common (`habits`).
         same: which tensors are the same for every seed; a causal mask, say, has no such rows.
     """
-    stays, common = iter(same), iter(found)
+    stays, common, turns = iter(same), iter(found), itertools.count()
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         stay, habit = next(stays, False), next(common, None)
         if stay or habit is None or habit.stays or habit.count >= 0 or not _is_mask(tensor):
             return False
         low, high = torch.aminmax(tensor)
-        _write(_rows(copy), low, high, habit)
+        _write(_rows(copy), low, high, habit, mirrored=next(turns) % 2 == 1)
         return not torch.equal(copy, tensor)
 
     return changed_copy(inputs, change)
@@ -115,12 +116,14 @@ def _follows(other: torch.Tensor, on: torch.Tensor, counts: torch.Tensor) -> boo
     return torch.equal(other == other.max(), on) or torch.equal(other == other.min(), on)
 
 
-def _write(rows: torch.Tensor, low: torch.Tensor, high: torch.Tensor, habit: Habit) -> None:
+def _write(rows: torch.Tensor, low: torch.Tensor, high: torch.Tensor, habit: Habit, *, mirrored: bool) -> None:
+    """Write the rows; of two masks the ends are exchanged, so rows with one element on share none."""
     turns = torch.zeros(rows.shape[:-1], dtype=torch.int64, device=rows.device)
     for axis, size in enumerate(turns.shape):
         turns += torch.arange(size, device=rows.device).reshape([-1 if at == axis else 1 for at in range(turns.dim())])
     for turn, place in enumerate(_PLACES):
         on = bool(turn % 2)
+        place = place if place is None or not mirrored else -1 - place
         if (habit.rises or habit.falls) and place != (None if on else -1 if habit.rises else 0):
             continue
         picked = turns % _TURNS == turn

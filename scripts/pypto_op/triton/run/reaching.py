@@ -63,22 +63,22 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
 def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     """Yield inputs that may come to what is idle."""
     floats, whole = not all(idle.values()), any(idle.values())
-    roots = all(f"({sides.ROOT})" in name for name in idle)  # nothing else comes to zero
-    for way in (_BOTH, _UP, _DOWN) if whole else () if roots else (_BOTH,):
+    alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
+    for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         if (found := _spread_all(inputs, way, floats=floats, whole=whole)) is not None:
             yield f"{REACH} {way} {'floats' if floats else ''}", found
     for name, change in _CHANGES.items() if floats else ():
-        if (change is _zero or not roots) and (found := _changed(inputs, change)) is not None:
+        if (change is _zero or not alone) and (found := _changed(inputs, change)) is not None:
             yield name, found
     equal = [name for name in idle if f"({sides.EQUAL})" in name]
     for target, _ in enumerate(tensors_of(inputs)) if equal else ():
         if (found := _equalled(inputs, target)) is not None:
             # the distance of equal rows is the root of what rounding leaves, in the reference, too
             yield f"{REACH if any(sides.DISTANCE in name for name in equal) else WITHIN} equal {target}", found
-    zeros = any(f"({side})" in name for name in idle for side in (sides.ZERO, sides.ROOT))
+    zeros = any(f"({side})" in name for name in idle for side in (sides.ZERO, *sides.OF_ZERO))
     if zeros and (found := _changed(inputs, _zero, scales=True)) is not None:
         yield f"{WITHIN} zeros", found
-    if not roots and (found := _without_least(inputs)) is not None:
+    if not alone and (found := _without_least(inputs)) is not None:
         yield f"{WITHIN} missing", found
 
 
@@ -97,6 +97,8 @@ def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Way
     ):
         if (found := _meeting(inputs, some)) is not None:
             yield f"{MEET} {name}", found
+    if (found := _meeting(inputs, whole, within=True)) is not None:
+        yield f"{MEET} within", found
 
 
 def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_to: Callable[[Any], set[str]]) -> tuple[str, Any]:
@@ -118,12 +120,15 @@ def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_t
     return best.split(" ")[0], found
 
 
-def _meeting(inputs: Any, numbers: list[int]) -> Any | None:
+def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | None:
+    """Return inputs of which some whole numbers are these; `within`: of these those from 0 to their greatest one."""
+
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         if not _is_whole(tensor):
             return False
         limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
-        fitting = [number for number in numbers if limits.min <= number <= limits.max]
+        low, high = (0, int(memory.max())) if within and memory.numel() else (limits.min, limits.max)
+        fitting = [number for number in numbers if low <= number <= high]
         places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
         if not fitting or not len(places):
             return False

@@ -14,6 +14,9 @@ from typing import Any
 import torch
 
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
+GUARD = "guard of zero"
+OF_ZERO = (ROOT, GUARD)
+"""Sides to which zeros alone come."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
 _EXP = 89.0
@@ -77,6 +80,8 @@ _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
 }
 _ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy"))
 """Their formulas have a logarithm of zero, or divide by it; they do not."""
+_GUARDS, _NEGLIGIBLE = 1e-3, 2.0**10
+"""A number up to this that is added guards against zero, and does nothing for elements so many times as large."""
 _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
 """A root of zero is zero, and `x * rsqrt(x)` is no number."""
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
@@ -88,7 +93,7 @@ _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
 _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
 """Which of equal elements these return is said nowhere."""
-NAMES = frozenset((*_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, "sort"))
+NAMES = frozenset(("add", *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, "sort"))
 PAIRS = _ORDERS | _SEARCHES | _DISTANCES
 """What compares the elements of two tensors (`are_never_equal`)."""
 
@@ -117,6 +122,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
     if name in _POOLS:  # neighbours that are alike are in one window now and then
         return {TIES: not bool((given.diff(dim=-1) == 0).any())}
+    if name == "add":
+        return _guards(args, given)
     if name in _ROOTS:
         return {ROOT: not bool((out == 0).any())} if given.is_floating_point() else {}
     if name in _ZEROS:
@@ -145,6 +152,14 @@ def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:
     return bool((given > bound if above else given < bound).any())
+
+
+def _guards(args: Any, given: torch.Tensor) -> dict[str, bool]:
+    """Whether a small number that is added guards nothing."""
+    number = args[1] if len(args) > 1 else None
+    if not isinstance(number, float) or not 0.0 < number <= _GUARDS or not given.is_floating_point():
+        return {}
+    return {GUARD: not bool((given.abs() <= _NEGLIGIBLE * number).any())}
 
 
 def _ties(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> dict[str, bool]:

@@ -149,10 +149,7 @@ class Task:
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
-        facts |= {"one_value": one_value.found(inputs), "buffers": buffers, "masks": masks.found(inputs)}
-        facts["whole"] = whole.found(inputs, getattr(self._model, "forward", self._model))
-        facts["given"] = constructor.found(own, self._needed("Model"), [*tensors_of(inputs), *weights.values()])
+        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, **self._known(own, inputs, weights)}
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
         self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
@@ -177,6 +174,13 @@ class Task:
         golden, more = self._golden_and_idle(message["index"], seed)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
+
+    def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+        """Return what may be moved of the present case, and what cannot."""
+        tensors = [*tensors_of(inputs), *weights.values()]
+        found = {"one_sign": skewed.of_one_sign(self._inputs), "one_value": one_value.found(inputs), "masks": masks.found(inputs)}
+        found["whole"] = whole.found(inputs, getattr(self._model, "forward", self._model))
+        return found | {"given": constructor.found(own, self._needed("Model"), tensors)}
 
     def _note_same(self, index: int) -> bool:
         """Note in the second pass which inputs are those of the first; return whether there are such."""
@@ -289,20 +293,16 @@ class Task:
 
     def _tells_of(self, own: constructor.Given, seed: int) -> bool:
         """Whether the present model's answer is another one than that of a model with the task's own numbers."""
-        found, given = self._tried(self._inputs, seed), self._init
-        self._init = own
-        self._model = self._build(seed)
-        before = self._tried(self._inputs, seed)
-        self._init = given
-        self._model = self._build(seed)
-        return skewed.are_finite(found) and whole.shows(before, found)
+        found = self._tried(self._inputs, seed)
+        self._model = self._build(seed, init=own)
+        return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
 
     def _on_cpu(self, inputs: Any) -> Any:
         return self._called(self._build(self._model_seed, torch.device("cpu")), inputs)
 
-    def _build(self, seed: int, device: torch.device | None = None) -> Any:
+    def _build(self, seed: int, device: torch.device | None = None, init: constructor.Given | None = None) -> Any:
         self._model_seed = seed
-        model = models.build(self._needed("Model"), self._init, seed, device or self._device, self._path)
+        model = models.build(self._needed("Model"), init or self._init, seed, device or self._device, self._path)
         if self._varied:
             filled.vary(model, self._varied, seed)
         return model
