@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pypto_op.backends.memory import available_mb
 
-ROOMS = frozenset({"judge"})
+ROOMS = frozenset({"judge", "mutation", "reproduce", "tuning"})
 """Rooms whose tests get one and were run there; what tests ask of a disk (durability, links) lies in others."""
 _MEMORY = Path("/dev/shm")
 _LEAST_MB = 8192
