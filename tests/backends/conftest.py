@@ -50,7 +50,7 @@ def run(operator: OpWorkspace) -> Iterator[Run]:
             return session.run("case", inputs)
 
     yield run_candidate
-    assert _left_running() == []
+    assert left_running() == []
     assert _files_outside(operator) == before
     runs = operator.debug_dir / "runs"
     assert not runs.exists() or list(runs.iterdir()) == []
@@ -66,7 +66,7 @@ def _files_outside(operator: OpWorkspace) -> set[str]:
     }
 
 
-def _left_running() -> list[int]:
+def left_running() -> list[int]:
     """Return what still runs below the zygotes a moment after the session ended."""
     deadline = time.monotonic() + 60.0
     while True:

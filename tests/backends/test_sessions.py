@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,11 +18,14 @@ import pytest
 import torch
 
 from pypto_op.backends import processes, sim
+from pypto_op.backends.launcher import Launched
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import InfraError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
 from . import kernels
-from .conftest import QUICK
+from .conftest import QUICK, left_running
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
@@ -83,8 +87,6 @@ def _wait_until(condition: object, seconds: float) -> None:
 
 
 def test_a_closed_session_says_so(operator: OpWorkspace) -> None:
-    from pypto_op.errors import InfraError
-
     operator.impl.write_text(kernels.GOOD)
     session = sim.SimBackend().open(operator.impl, "double_wrapper", operator)
     assert session.run("case", [torch.ones(2, 32)]).outcome is Outcome.OK
@@ -92,6 +94,37 @@ def test_a_closed_session_says_so(operator: OpWorkspace) -> None:
     session.close()
     with pytest.raises(InfraError, match="closed"):
         session.run("case", [torch.ones(2, 32)])
+
+
+def test_a_reference_that_was_closed_begins_no_further_process(operator: OpWorkspace) -> None:
+    """A lane that went on after its verdict was stopped began one that nobody ended."""
+    session = ReferenceSession(operator)
+    case = {"id": "L1_a", "shape": {"T": 3}, "seed": 1}
+    assert session.make_inputs(case)
+    session.close()
+    with pytest.raises(InfraError, match="closed"):
+        session.make_inputs(case)
+    assert left_running() == [] and not list(operator.debug_dir.rglob("*"))
+
+
+@pytest.mark.parametrize("woken", [False, True])
+def test_a_session_that_is_closed_while_its_worker_starts_leaves_none(operator: OpWorkspace, woken: bool) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    session = sim.SimBackend().open(operator.impl, "double_wrapper", operator)
+    launch = session.plan.launch
+
+    def closing(document: dict[str, object]) -> Launched:
+        started = launch(document)
+        threading.Thread(target=session.close).start()
+        _wait_until(lambda: session._closed, 60)
+        return started
+
+    session.plan = replace(session.plan, launch=closing)
+    if woken:
+        session.wake()
+    with pytest.raises(InfraError, match="closed"):
+        session.run("case", [torch.ones(2, 32)])
+    assert left_running() == []
 
 
 def test_what_a_failure_leaves_for_the_debugger_is_bounded(operator: OpWorkspace) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 from tests import calling
@@ -19,10 +20,12 @@ from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
 from pypto_op.judge import report as reports
+from pypto_op.judge.verify import verify_operator
 from pypto_op.proof import evidence
+from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-from .judging import CASES, Answer, place, verify
+from .judging import CASES, Answer, left_running, place, verify
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
@@ -330,6 +333,20 @@ def test_an_earlier_pass_does_not_stand_when_the_judge_breaks(operator: OpWorksp
     assert verify(operator.root).code == 130
     left = json.loads(operator.report.read_text())
     assert (left["status"], left["error"]["kind"]) == ("ERROR", "infra") and "interrupted" in left["error"]["message"]
+
+
+def test_a_verdict_that_is_stopped_leaves_nothing_running(clean_workspace: Path) -> None:
+    """Its lanes went on in their threads, and asked for references that nobody ended."""
+    cases = [{"id": f"L3_{rows}", "level": "L3", "shape": {"N": rows, "D": 32}} for rows in range(3, 27)]
+    operator = place("sum_diff", clean_workspace, cases=cases)
+    running = {child.pid for child in psutil.Process().children(recursive=True)}
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify_operator(operator, modes=[Mode.SIM], jobs=2, progress=stop)
+    assert left_running(running) == []
 
 
 @pytest.mark.parametrize("file", ["SPEC.md", "eval/module_interfaces.yaml", "eval/adversarial_suite.json"])

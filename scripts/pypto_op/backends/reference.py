@@ -20,7 +20,7 @@ from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
 from pypto_op.backends.said import result_of
 from pypto_op.backends.session import Plan, WorkerSession
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -56,6 +56,8 @@ class ReferenceSession:
         self._alone = None if alone is None else Path(os.path.realpath(alone))
         self._worker: WorkerSession | None = None
         self._turn = threading.RLock()
+        self._gate = threading.Lock()  # for the worker and whether it is wanted any more
+        self._closed = False
 
     def __enter__(self) -> ReferenceSession:
         return self
@@ -64,10 +66,11 @@ class ReferenceSession:
         self.close()
 
     def close(self) -> None:
-        """End the process and remove its scratch files; harmless when called twice."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        """End the process and remove its scratch files; harmless when called twice. Who asks afterwards gets an InfraError."""
+        with self._gate:
+            worker, self._worker, self._closed = self._worker, None, True
+        if worker is not None:
+            worker.close()
 
     def loaded(self) -> dict[str, dict[str, str]]:
         """Return what golden and inputs loaded so far beside their own files, by role (`session.WorkerSession`)."""
@@ -205,18 +208,27 @@ class ReferenceSession:
 
     def _asked(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
         message["file"] = os.path.realpath(file)
-        if self._worker is None:
-            tools = sim.prepare()
-            document: dict[str, Any] = {"enclose": True, "role": "reference", "device": {}}
-            if self._alone is not None:
-                self_contained.check(self._alone)
-                document["alone"] = {"file": str(self._alone), "workspace": str(self._workspace.root)}
-            plan = Plan(document, tools.start)
-            self._worker = WorkerSession(plan, self._workspace, self._limits, file.name)
-            enclosure = enclosure_document(self._worker.scratch, self._hidden(), trusted=True)
-            self._worker.plan = Plan({**plan.document, "enclosure": enclosure}, plan.launch)
-        self._worker.file_name = file.name
-        return self._worker.ask(message, inputs)
+        worker = self._worker or self._begun(file)
+        worker.file_name = file.name
+        return worker.ask(message, inputs)
+
+    def _begun(self, file: Path) -> WorkerSession:
+        """Return a new worker; whoever closes this session meanwhile finds none, so that is looked at before it is kept."""
+        tools = sim.prepare()
+        document: dict[str, Any] = {"enclose": True, "role": "reference", "device": {}}
+        if self._alone is not None:
+            self_contained.check(self._alone)
+            document["alone"] = {"file": str(self._alone), "workspace": str(self._workspace.root)}
+        plan = Plan(document, tools.start)
+        worker = WorkerSession(plan, self._workspace, self._limits, file.name)
+        enclosure = enclosure_document(worker.scratch, self._hidden(), trusted=True)
+        worker.plan = Plan({**plan.document, "enclosure": enclosure}, plan.launch)
+        with self._gate:
+            if not self._closed:
+                self._worker = worker
+                return worker
+        worker.close()
+        raise InfraError("the session is closed")
 
     def _hidden(self) -> list[Path]:
         """Return what a module golden finds empty, where the machine has name spaces: every other file of the operator."""

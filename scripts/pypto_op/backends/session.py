@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -91,15 +92,17 @@ class WorkerSession:
         self._waking: Future[Conversation] | None = None  # of a worker that nobody has waited for yet
         self._never_loads: RunResult | None = None
         self._closed = False
+        self._gate = threading.Lock()  # between who starts a worker and who closes the session
         self._worn = False
         self._held_mb = 0.0  # by the worker that the kernel ended last
         self.loaded: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
-        """End the worker and remove the scratch folder; harmless when called twice."""
+        """End the worker and remove the scratch folder; harmless when called twice, and beside a thread that asks."""
+        with self._gate:
+            first, self._closed = not self._closed, True
         self._drop_worker()
-        if not self._closed:
-            self._closed = True
+        if first:
             _remove_scratch(self.scratch, self.workspace)
 
     def ask(self, message: dict[str, Any], inputs: Sequence[Value]) -> tuple[RunResult, dict[str, Any]]:
@@ -195,10 +198,11 @@ class WorkerSession:
 
     def wake(self) -> None:
         """Start the worker and do not wait for it, nor for what it is forked from; the first message does."""
-        if self._waking is None and self._conversation is None and self._never_loads is None and not self._closed:
-            apart = ThreadPoolExecutor(1, "wake")
-            self._waking = apart.submit(self._launch)
-            apart.shutdown(wait=False)
+        with self._gate:
+            if self._waking is None and self._conversation is None and self._never_loads is None and not self._closed:
+                apart = ThreadPoolExecutor(1, "wake")
+                self._waking = apart.submit(self._launch)
+                apart.shutdown(wait=False)
 
     def _launch(self) -> Conversation:
         return Conversation(self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb}), self.limits)
@@ -206,7 +210,13 @@ class WorkerSession:
     def _start_worker(self) -> RunResult | None:
         kills = processes.kills_for_memory()
         waking, self._waking = self._waking, None
-        conversation = self._conversation = waking.result() if waking is not None else self._launch()
+        conversation = waking.result() if waking is not None else self._launch()
+        with self._gate:
+            closed = self._closed
+            self._conversation = None if closed else conversation
+        if closed:
+            conversation.end()
+            raise InfraError("the session is closed")
         try:
             event = conversation.hear(conversation.begin(self.limits.startup_seconds))
         except (Ended, Overdue, OverMemory) as loss:

@@ -46,13 +46,9 @@ class SideBySide:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._close()  # what is being asked ends with its process
-        self._threads.shutdown(wait=True)
-        self._close()  # work that was between two questions may have begun another one
-
-    def _close(self) -> None:
         for session in self._sessions:
-            session.close()
+            session.close()  # what is being asked ends with its process
+        self._threads.shutdown(wait=True)
 
     def begin(self, work: Callable[[FirstCandidate], Found]) -> Future[Found]:
         """Have work done by the next free reference, in the order of these calls."""

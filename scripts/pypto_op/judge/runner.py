@@ -14,6 +14,7 @@ from typing import Any
 
 from pypto_op.backends.base import HasDevices, Limits
 from pypto_op.backends.memory import NoMemoryLeft, available_mb
+from pypto_op.errors import InfraError
 from pypto_op.judge.inputs import FRESH, seeds_of
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
@@ -114,6 +115,7 @@ class Lanes:
         self._local = threading.local()
         self._lock = threading.Lock()
         self._open: list[LaneWorker | References] = []
+        self._stopped = False
         self._losses = LossCounter()
         self._redactor = Redactor(plan.subject.golden, plan.subject.impl)
         self.silence = silence_of(plan.limits)
@@ -199,7 +201,7 @@ class Lanes:
     def stop(self) -> None:
         """End the processes; harmless when called twice."""
         with self._lock:
-            opened, self._open = self._open, []
+            opened, self._open, self._stopped = self._open, [], True
         for one in opened:
             one.close()
 
@@ -218,8 +220,13 @@ class Lanes:
         return references
 
     def _remember(self, opened: LaneWorker | References) -> None:
+        """Keep what is to be closed; a thread that opens it after the others were closed has nobody who would."""
         with self._lock:
-            self._open.append(opened)
+            if not self._stopped:
+                self._open.append(opened)
+                return
+        opened.close()
+        raise InfraError("the lanes were stopped")
 
 
 def need_of(plan: Plan) -> Need:
