@@ -8,15 +8,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from tests.calling import Answer, command
-from tests.judge.judging import place, sim_problem, verify
+from tests.judge.judging import left_running, place, sim_problem, verify
 from tests.passes import pass_for_bytes
 from tests.telling import told_lines
 
 from pypto_op.report.page import Story, render
 from pypto_op.report.sources import swimlanes
+from pypto_op.tuning import acceptance
+from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("private_key")]
@@ -132,6 +136,21 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
     ws.impl.write_text(tuned.replace("x_tile - y_tile", "y_tile - x_tile"), encoding="utf-8")
     wrong = command("regress", ws.root, "--base", base)
     assert wrong.code == 1 and "FAIL precision" in wrong.stdout and "FAIL suite" in wrong.stdout and "debugger" in wrong.stdout
+
+
+def test_the_first_wrong_case_ends_the_judging_of_a_candidate(ws: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused is refused: a long suite is not run to its end."""
+    keeper = object.__new__(acceptance.Gatekeeper)
+    keeper._ws, keeper._jobs = ws, 1
+    monkeypatch.setattr(keeper, "_clock", SimpleNamespace(mode=Mode.SIM), raising=False)
+    running = {child.pid for child in psutil.Process().children(recursive=True)}
+    heard = []
+    stop = acceptance._stop_at_a_wrong_case
+    monkeypatch.setattr(acceptance, "_stop_at_a_wrong_case", lambda record, total: heard.append(record.id) or stop(record, total))
+    wrong = ws.impl.read_text(encoding="utf-8").replace("x_tile - y_tile", "y_tile - x_tile")
+    folder = ws.debug_dir / "candidate"
+    assert keeper._suite(wrong, folder, acceptance.Verdict()).startswith("the suite refuses it: FAIL, even sim: ")
+    assert heard == ["even"] and not (folder / "report.json").exists() and left_running(running) == []
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pypto_op.judge.inputs import FRESH
+from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation.hunt import Fate
 from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
@@ -122,7 +124,12 @@ class Gatekeeper:
         folder.mkdir(parents=True, exist_ok=True)
         impl = folder / self._ws.impl.name
         impl.write_text(text, encoding="utf-8")
-        report = verify_operator(self._ws, modes=(self._clock.mode,), impl=impl, report=folder / "report.json", jobs=self._jobs)
+        modes, to = (self._clock.mode,), folder / "report.json"
+        try:
+            report = verify_operator(self._ws, modes=modes, impl=impl, report=to, jobs=self._jobs, progress=_stop_at_a_wrong_case)
+        except _WrongCase as wrong:
+            to.unlink(missing_ok=True)  # it says no more than that the judge was stopped
+            return f"the suite refuses it: {wrong}"[:600]
         verdict.cases = int(report["cases_passed"])
         if report["status"] == Status.PASS:
             return ""
@@ -172,6 +179,19 @@ class Gatekeeper:
             assert self._order is not None
             self._fates[mutant.source] = self._clock.hunt(mutant, self._order, trials)
         return self._fates[mutant.source]
+
+
+class _WrongCase(Exception):
+    """A case of the suite that the candidate gets wrong: the others need not be asked."""
+
+
+def _stop_at_a_wrong_case(record: CaseRecord, total: int) -> None:
+    """Raise `_WrongCase` for what no later step of the judge would excuse: the suite's own case on its own seed."""
+    if record.case.get(FRESH) or record.lack_of_memory:
+        return
+    for mode, cell in record.modes.items():
+        if cell.trials and cell.trials[0].status is Status.FAIL and not cell.workspace_fault:
+            raise _WrongCase(f"{Status.FAIL}, {record.id} {mode}: {cell.trials[0].summary}")
 
 
 def _pairs(before: str, after: str, wrapper: str) -> list[tuple[Mutant, Mutant]]:
