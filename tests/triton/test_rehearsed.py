@@ -21,6 +21,13 @@ def test_what_the_cpu_refuses_never_meets_a_device() -> None:
         rehearsal.of(BEYOND, OWN)
 
 
+def test_a_model_of_another_number_is_asked_on_the_cpu_too() -> None:
+    """A table of 65,535 rows in the place of 65,536 ended the device's process, which took 7 s to start again."""
+    shorter = Rehearsal(torch.device("cuda"), lambda inputs: TABLE[:7][inputs[0]])
+    with pytest.raises(IndexError):
+        shorter.of(OWN, OWN, lambda inputs: TABLE[inputs[0]])
+
+
 def test_a_reference_that_the_cpu_cannot_run_is_asked_on_its_device() -> None:
     calls = []
 

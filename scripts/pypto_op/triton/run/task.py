@@ -293,12 +293,13 @@ class Task:
 
     def _tells_of(self, own: constructor.Given, seed: int) -> bool:
         """Whether the present model's answer is another one than that of a model with the task's own numbers."""
+        self._rehearsal.of(self._inputs, self._inputs, lambda inputs: self._on_cpu(inputs, own))
         found = self._tried(self._inputs, seed)
         self._model = self._build(seed, init=own)
         return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
 
-    def _on_cpu(self, inputs: Any) -> Any:
-        return self._called(self._build(self._model_seed, torch.device("cpu")), inputs)
+    def _on_cpu(self, inputs: Any, init: constructor.Given | None = None) -> Any:
+        return self._called(self._build(self._model_seed, torch.device("cpu"), init), inputs)
 
     def _build(self, seed: int, device: torch.device | None = None, init: constructor.Given | None = None) -> Any:
         self._model_seed = seed
