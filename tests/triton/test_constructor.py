@@ -9,7 +9,10 @@ import pytest
 import torch
 from tests.triton import lab
 
+from pypto_op.backends.base import Limits
 from pypto_op.triton.run import constructor
+from pypto_op.triton.run.sessions import TaskSession
+from pypto_op.triton.run.targets import choose
 
 
 class Kind:
@@ -112,3 +115,43 @@ def test_one_that_is_written_for_a_whole_number_passes_with_a_word(place: Path) 
     result = judged(place, "self.slope", "3", "[0.1, 3]")
     assert result["status"] == "PASS"
     assert any("argument scale of the constructor is ignored" in line for line in result["caveats"])
+
+
+ROWS = """
+    import torch
+    import torch.nn as nn
+
+
+    class Model(nn.Module):
+        def __init__(self, rows):
+            super().__init__()
+            if rows % 2:
+                raise ValueError("an even number")
+            self.rows = rows
+
+        def forward(self, x):
+            return torch.zeros(self.rows).index_add(0, torch.arange(8), x)
+
+
+    def get_inputs():
+        return [torch.randn(8)]
+
+
+    def get_init_inputs():
+        return [8]
+"""
+
+
+@pytest.mark.parametrize("rows", [7, 6], ids=["by_the_constructor", "by_forward"])
+def test_a_number_that_the_reference_does_not_take_costs_no_process(rows: int, place: Path) -> None:
+    """On a device a new one takes 7 s: torch is loaded again."""
+    session = TaskSession(lab.folder(place, ROWS, lab.impl("return x")), choose("interpret"), Limits())
+    try:
+        session.open(1)
+        session.case(0, 1)
+        before = session._conversation
+        session.open(1)
+        _, facts = session.case(0, 1, move=constructor.MOVE, places={"0": [rows]})
+        assert facts["same"] and session._conversation is before is not None
+    finally:
+        session.close()

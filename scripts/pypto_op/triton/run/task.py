@@ -138,7 +138,8 @@ class Task:
         self._varied = []
         if message["move"] == constructor.MOVE:
             self._init = constructor.moved(own, message["places"])
-        self._model = self._build(seed)
+        if not self._builds(seed, other=self._init is not own):
+            return None, {"same": True}
         constant = filled.names(self._model)
         buffers = filled.buffers(self._model)
         self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
@@ -291,12 +292,25 @@ class Task:
         larger, factor = skewed.scaled(self._inputs)
         return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
 
+    def _builds(self, seed: int, *, other: bool) -> bool:
+        """Make the present model; with other numbers it may fail, and this process, which takes long to start, goes on."""
+        try:
+            self._model = self._build(seed)
+        except Exception:
+            if not other:
+                raise
+            return False
+        return True
+
     def _tells_of(self, own: constructor.Given, seed: int) -> bool:
-        """Whether the present model's answer is another one than that of a model with the task's own numbers."""
-        self._rehearsal.of(self._inputs, self._inputs, lambda inputs: self._on_cpu(inputs, own))
-        found = self._tried(self._inputs, seed)
-        self._model = self._build(seed, init=own)
-        return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
+        """Whether the present model takes the inputs, and answers otherwise than one with the task's own numbers."""
+        try:
+            self._rehearsal.of(self._inputs, self._inputs, lambda inputs: self._on_cpu(inputs, own))
+            found = self._tried(self._inputs, seed)
+            self._model = self._build(seed, init=own)
+            return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
+        except Exception:  # a table with a row less, say
+            return False
 
     def _on_cpu(self, inputs: Any, init: constructor.Given | None = None) -> Any:
         return self._called(self._build(self._model_seed, torch.device("cpu"), init), inputs)
