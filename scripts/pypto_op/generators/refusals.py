@@ -42,9 +42,7 @@ _NUMERAL = r"`?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`?"
 _NUMBER = rf"{_NUMERAL}(?!\s*[-+*/%\w.])"
 _COMPARED = re.compile(rf"`?\b([A-Za-z_]\w*)`?\s*(==|!=|=|<=|>=|<|>|other than|not equal to|not)\s*{_NUMBER}")
 _MULTIPLE = re.compile(r"\b(?:no|not an?) multiple of `?(\d+)|\bnot divisible by `?(\d+)|%\s*(\d+)\s*!=\s*0")
-_BEYOND = re.compile(
-    rf"\b(above|over|beyond|more than|larger than|greater than|below|under|less than)\s+{_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)"
-)
+_BEYOND = re.compile(rf"\b({relations.ABOVE}|{relations.BELOW})\s+{_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
 _OUTSIDE = re.compile(rf"\boutside (?:of )?{_NUMERAL} (?:to|and) {_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
 _END = r"`?([-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|inf))`?"
 _INTERVAL = re.compile(rf"\b(?:outside(?: of)?|not (?:with)?in) `?([(\[])\s*{_END}\s*,\s*{_END}\s*([)\]])")
@@ -59,7 +57,7 @@ _RANK = re.compile(
 _UNEQUAL = re.compile(r"\b(unequal|mismatched|different|other) shapes\b|\bshapes (?:that|which) (?:do not|don't|differ)\b", re.I)
 _NEAR = 0.01
 """A float is tried so near beyond an end: of a share that ends at 0.99 a wrapper may refuse no more than what is above 1."""
-_BELOW = ("below", "under", "less than")
+_BELOW = relations.BELOW.split("|")
 _ALL = {"input", "inputs", "tensor", "tensors"}
 
 

@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pypto_op.documents import constraints
 from pypto_op.python_text import expression, names_in
 
+ABOVE, BELOW = "above|over|beyond|more than|larger than|greater than", "below|under|less than"
+"""How SPEC.md says that a number lies beyond another one, as alternatives of a pattern."""
 _WORDS = (
     (r"(?:is|are|lies|be)?\s*(?:not|no|not an?) (?:multiple of|divisible by)", "%%"),
-    (r"(?:is|are|lies|be)?\s*(?:above|over|beyond|more than|larger than|greater than|longer than|exceeds?)", ">"),
-    (r"(?:is|are|lies|be)?\s*(?:below|under|less than|smaller than|shorter than)", "<"),
+    (rf"(?:is|are|lies|be)?\s*(?:{ABOVE}|longer than|exceeds?)", ">"),
+    (rf"(?:is|are|lies|be)?\s*(?:{BELOW}|smaller than|shorter than)", "<"),
     (r"(?:is|are|lies|be)?\s*(?:other than|not equal to|unequal to)", "!="),
 )
 _DIVIDES = re.compile(r"^(.+?)\s+(?:does not|doesn't)\s+divide\s+(.+)$")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.triton.run import coarse, filled, idle, ignored, masks, one_value, products, reaching, skewed, unread
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.verification import ReferenceFailed, asked
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -60,7 +61,7 @@ class Aside:
             for case, seed in self._opened(functools.partial(_may_move, move), first):
                 try:
                     self._case(case, move, seed)
-                except _ReferenceFailed:  # where it really fails, a main pass says so
+                except ReferenceFailed:  # where it really fails, a main pass says so
                     for other in self._run.cases:
                         other.said += [_BROKEN]
                     return
@@ -164,13 +165,8 @@ class Aside:
     def _judged(self, case: Case, move: str, vary: list[str], seed: int) -> Judgement:
         """Return the verdict on one call; that of the case where nothing is moved."""
         self._run.tighten(self._task, self._candidate)
-        try:
-            found = self._task.case(case.index, seed, move=move, vary=vary, places=case.unread if move == unread.MOVE else None)
-        except Told:
-            raise _ReferenceFailed from None
-        if found is None:
-            raise _ReferenceFailed
-        given, reference = found
+        places = case.unread if move == unread.MOVE else None
+        given, reference = asked(self._task, case, seed, move=move, vary=vary, places=places)
         case.said += [line for line in reference.get("untested", ()) if line not in case.said]
         if reference.get("same"):
             case.reached = case.reached or move == reaching.REACH
@@ -217,10 +213,6 @@ class Aside:
 
         judgement = self._run.desk.of_case(given, answer, numbers)
         return judgement if judgement.ok else _told(judgement, reference)
-
-
-class _ReferenceFailed(Exception):
-    pass
 
 
 def _may_move(move: str, case: Case) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.triton.run import constructor, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.verification import ReferenceFailed, asked
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -35,7 +36,7 @@ class Ignored:
         numbers = whole.always(case.whole for case in self._run.cases) if self._run.cases else []
         for case, seed in itertools.islice(self._opened(lambda case: bool(numbers)), 1):
             for number in numbers:
-                with contextlib.suppress(_ReferenceFailed):  # where it really fails, a main pass says so
+                with contextlib.suppress(ReferenceFailed):  # where it really fails, a main pass says so
                     self._argument(case, number, seed)
 
     def of_constructor(self) -> None:
@@ -45,13 +46,13 @@ class Ignored:
             changes = {place: [constructor.others(value)[0]] for place, value, _ in fractions}
             at_once = len(fractions) > 1 and self._is_right(case, changes, seed)
             for number in [number for number in case.given if not (at_once and number in fractions)]:
-                with contextlib.suppress(_ReferenceFailed):
+                with contextlib.suppress(ReferenceFailed):
                     if case.judgement.ok:
                         self._given(case, number, seed)
 
     def _is_right(self, case: Case, changes: Mapping[str, Sequence[float]], seed: int) -> bool:
         """Whether the implementation is right with such numbers; not where the reference does not take them."""
-        with contextlib.suppress(_ReferenceFailed, Told):
+        with contextlib.suppress(ReferenceFailed, Told):
             given, reference = self._asked(case, seed, constructor.MOVE, changes)
             return not reference.get("same") and self._right(given, reference, self._candidate.run(given, seed, later=True), seed)
         return False
@@ -84,14 +85,14 @@ class Ignored:
         """Return the number with which the implementation is wrong, whether it ignored it, and when the call began; or None."""
         begin = time.monotonic()
         tried = ((other, self._shown(case, seed, move, places)) for move, other, places in ways)
-        other, asked = next((pair for pair in tried if pair[1] is not None), (0.0, None))
-        if asked is None:
+        other, shown = next((pair for pair in tried if pair[1] is not None), (0.0, None))
+        if shown is None:
             return None
         try:
-            answered = self._candidate.run(asked[0], seed, later=True)
+            answered = self._candidate.run(shown[0], seed, later=True)
         except Told:
             return other, False, begin
-        if self._right(*asked, answered, seed):
+        if self._right(*shown, answered, seed):
             return None
         return other, self._right(*self._asked(case, seed, "", {}), answered, seed), begin
 
@@ -99,7 +100,7 @@ class Ignored:
         """Return a case with another number, where it has another answer; a constructor may not take the number."""
         try:
             found = self._asked(case, seed, move, places)
-        except _ReferenceFailed:
+        except ReferenceFailed:
             if move == constructor.MOVE:
                 return None
             raise
@@ -107,14 +108,7 @@ class Ignored:
 
     def _asked(self, case: Case, seed: int, move: str, places: Mapping[str, Sequence[float]]) -> _Asked:
         self._run.tighten(self._task, self._candidate)
-        try:
-            self._task.open(seed)
-            found = self._task.case(case.index, seed, move=move, places=places)
-        except Told:
-            raise _ReferenceFailed from None
-        if found is None:
-            raise _ReferenceFailed
-        return found
+        return asked(self._task, case, seed, opens=True, move=move, places=places)
 
     def _right(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> bool:
         answer, run, facts = answered
@@ -122,7 +116,3 @@ class Ignored:
             given, answer, lambda want, got: self._run.numbers(want, reference, (got, run, facts), seed, self._task)
         )
         return judged.ok
-
-
-class _ReferenceFailed(Exception):
-    pass

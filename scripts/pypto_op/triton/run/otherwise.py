@@ -102,26 +102,24 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
     return {"outputs": found}
 
 
-def exchanged(case: Present, message: dict[str, Any]) -> list[torch.Tensor]:
+def exchanged(case: Present, message: dict[str, Any]) -> Any:
     """Return samples of the outputs for inputs of which half of the elements are exchanged (`remote`)."""
     inputs = remote.exchanged(case.inputs, [torch.Size(shape) for shape in message["shapes"]])
     return _sampled(case, message, inputs, contextlib.nullcontext())
 
 
-def without_small(case: Present, message: dict[str, Any]) -> list[torch.Tensor]:
+def without_small(case: Present, message: dict[str, Any]) -> Any:
     """Return samples of the outputs without terms that hardly change them (`small`)."""
     return _sampled(case, message, map_tensors(case.inputs, same_layout), small.Small(case.path, drops=True))
 
 
-def _sampled(
-    case: Present, message: dict[str, Any], inputs: Any, under: contextlib.AbstractContextManager[Any]
-) -> list[torch.Tensor]:
+def _sampled(case: Present, message: dict[str, Any], inputs: Any, under: contextlib.AbstractContextManager[Any]) -> Any:
     seed = message["seed"]
     model = case.build(seed)
     models.seed_all(seed)
     try:
         with under:
-            return trivial.sampled(case.called(model, inputs))
+            return {"samples": trivial.sampled(case.called(model, inputs))}
     except BaseException as error:
         raise case.told(error) from None
 

@@ -158,39 +158,32 @@ class TaskSession(_Session):
 
     def truth(self, shift: int, seed: int) -> Any:
         """Return the outputs of the present case, rolled by `shift`, computed in float64; None when that does not work."""
-        try:
-            return self._tell({"call": "truth", "shift": shift, "seed": _of_models(seed)})[0]["outputs"]
-        except Told:
-            return None
+        return self._otherwise("truth", seed, shift=shift).get("outputs")
 
     def rounded(self, seed: int) -> Any:
         """Return the outputs of the present case, operands of products in 16 bits; None when that does not work."""
-        try:
-            return self._tell({"call": "rounded", "seed": _of_models(seed)})[0]["outputs"]
-        except Told:
-            return None
+        return self._otherwise("rounded", seed).get("outputs")
 
     def orders(self, shift: int, seed: int) -> Any:
         """Return the outputs as `truth` does, a list of those of several orders of additions; None when that does not work."""
-        try:
-            return self._tell({"call": "orders", "shift": shift, "seed": _of_models(seed)})[0]["outputs"]
-        except Told:
-            return None
+        return self._otherwise("orders", seed, shift=shift).get("outputs")
 
     def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
-        wanted = [list(shape) for shape in shapes]
-        try:
-            return list(self._tell({"call": "exchanged", "shapes": wanted, "seed": _of_models(seed)})[0])
-        except Told:
-            return None
+        found: list[Any] | None = self._otherwise("exchanged", seed, shapes=[list(shape) for shape in shapes]).get("samples")
+        return found
 
     def without_small(self, seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs without terms that hardly change them; None: it does not work."""
+        found: list[Any] | None = self._otherwise("without_small", seed).get("samples")
+        return found
+
+    def _otherwise(self, call: str, seed: int, **more: Any) -> dict[str, Any]:
+        """Return what the present case comes to, computed otherwise (`otherwise.CALLS`); nothing where that does not work."""
         try:
-            return list(self._tell({"call": "without_small", "seed": _of_models(seed)})[0])
+            return dict(self._tell({"call": call, "seed": _of_models(seed), **more})[0])
         except Told:
-            return None
+            return {}
 
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Time the present case (`clock.Clock.time`)."""

@@ -1,11 +1,11 @@
-"""What the passes aside ask of the verification that they belong to."""
+"""What the passes aside ask of the verification that they belong to, and of its reference."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession
+from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -34,3 +34,30 @@ class Verification(Protocol):
         task: TaskSession,
     ) -> Judgement:
         """Return whether what the candidate answered is right, and came from a kernel."""
+
+
+class ReferenceFailed(Exception):
+    """The reference failed in a pass aside; where it really fails, a main pass says so."""
+
+
+def asked(task: TaskSession, case: Case, seed: int, *, opens: bool = False, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a case and facts about it, as `TaskSession.case` does with the other keywords.
+
+    Args:
+        task: stands before the case.
+        case: which.
+        seed: of the pass.
+        opens: the pass is begun first.
+
+    Raises:
+        ReferenceFailed: the reference failed, or there is no such case any more.
+    """
+    try:
+        if opens:
+            task.open(seed)
+        found = task.case(case.index, seed, **how)
+    except Told:
+        raise ReferenceFailed from None
+    if found is None:
+        raise ReferenceFailed
+    return found
