@@ -49,6 +49,8 @@ BINS = torch.linspace(-1, 1, 5)
      (lambda: EVEN + 1e-3, ""), (lambda: EVEN + 1 + 0.5, ""), (lambda: WHOLE + 1e-6, ""),
      (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
+     (lambda: NORMAL.round(), "round (halfway)"), (lambda: ((NORMAL * 8 - 0.5) / 2).round(), "round (halfway)"),
+     (lambda: (NORMAL * 0.3).round(), ""), (lambda: (NORMAL / NORMAL.amax()).round(), ""), (lambda: NORMAL.round(decimals=1), ""),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:

@@ -117,7 +117,7 @@ class Aside:
                 return
             while found is not None and case.judgement.ok and case.unjudged() and spent + took <= _TUNING_SECONDS:
                 begin, before = time.monotonic(), case.unjudged()
-                judgement = self._answered(case, *found, seed)
+                judgement = self._answered(case, *found, seed, turns=True)
                 if not judgement.ok:
                     told = "a configuration that earlier calls did not take"
                     self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{told}"), begin)
@@ -191,12 +191,13 @@ class Aside:
         marked: bool = False,
         rounded: bool = False,
         built: int = 0,
+        turns: bool = False,
     ) -> Judgement:
-        """Return the verdict on one call of a new model."""
+        """Return the verdict on one call of a new model; the arguments are those of `CandidateSession.run`, `built` a seed."""
         try:
             exact = reference.get("skewed") not in (skewed.FAR, reaching.REACH)
             answer, run, facts = self._candidate.run(
-                given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded
+                given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded, turns=turns
             )
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)

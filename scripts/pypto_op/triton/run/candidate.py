@@ -167,6 +167,7 @@ class Candidate:
         self._launches.recording = True
         lanes, configurations = self._launches.bounds.lanes, self._launches.configurations
         lanes.marked, lanes.met, configurations.judges = message["marked"], False, False
+        configurations.turns = message["turns"]
         products = self._launches.bounds.products
         products.rounded, products.met = message["rounded"], False
         first: Any = None
@@ -280,7 +281,7 @@ class Candidate:
                 yield f"output {position}: PyTorch's {name} was the answer already, in each of {few.values.numel()} elements"
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        self._sentinel.active = self._launches.recording = False
+        self._sentinel.active = self._launches.recording = self._launches.configurations.turns = False
         self._launches.begin([], [])
         timing = self._loose(lambda: self._timed(message))
         replaced = self._clock.replaced()

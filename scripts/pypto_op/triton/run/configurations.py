@@ -1,15 +1,17 @@
-"""Which configuration of an autotuned kernel a call of forward takes in the interpreter, and which were judged.
+"""Which configuration of an autotuned kernel a call of forward takes, and which were judged.
 
-No configuration is faster than another there, and a device may choose any. So each call takes the first of those that the fewest
-judged calls took.
+In the interpreter no configuration is faster than another, and a device may choose any. So each call takes the first of those
+that the fewest judged calls took. A device times configurations and takes the fastest, and another device or another size may
+choose another one. So calls that are asked for in turn take the others, which are timed no more.
 
 On a device the first call runs an autotuned kernel many times before it launches it, and what the kernel adds up or changes in
-place is wrong then, unless the tuner resets or restores it. Some calls are judged after one such trial.
+place is wrong then, unless the tuner resets or restores it. In the interpreter some calls are judged after one such trial.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -27,34 +29,67 @@ class Configurations:
         judges: what the present call of forward returns is judged, to the task's precision.
         tries: each of its autotuned kernels runs once before the first choice.
         tried: names of those that did.
+        turns: calls take configurations in turn on a device, too.
     """
 
     def __init__(self) -> None:
-        self.judges = self.tries = False
+        self.judges = self.tries = self.turns = False
+        self._always = False  # take them in turn
         self.tried: set[str] = set()
+        self._chooses_anew = False
         self._tuners: dict[int, Any] = {}
-        self._offered: dict[int, set[int]] = {}  # what pruning left, in any call
+        self._offered: dict[int, set[int]] = {}  # what pruning left, in any call, and the device runs
+        self._failed: set[tuple[int, int]] = set()  # what the device does not run
         self._used: Counter[tuple[int, int]] = Counter()  # by judged calls
 
     def begin(self) -> None:
-        """Let tuners choose anew."""
-        for tuner in self._tuners.values():
-            tuner.cache.clear()
+        """Let tuners choose anew where calls choose in turn, and in the first call after such."""
+        turns = self.turns or self._always
+        if turns or self._chooses_anew:
+            for tuner in self._tuners.values():
+                tuner.cache.clear()
+        self._chooses_anew = turns
+
+    def by_time(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand for `Autotuner._bench` on a device; `original` times a configuration, and gives infinity where none can run."""
+
+        @functools.wraps(original)
+        def timed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
+            number = tuner.configs.index(config)
+            self._tuners[id(tuner)] = tuner
+            offered = self._offered.setdefault(id(tuner), set())
+            if self.turns and number in offered:
+                return self._rank(tuner, number)
+            if self.turns and (id(tuner), number) in self._failed:
+                return [math.inf] * 3
+            found = original(tuner, *args, config=config, **kwargs)
+            runs = min(found) < math.inf if isinstance(found, (list, tuple)) else found < math.inf
+            if not runs:
+                self._failed.add((id(tuner), number))
+                return found
+            offered.add(number)
+            return self._rank(tuner, number) if self.turns else found
+
+        return timed
 
     def in_turn(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand for `Autotuner._bench`, which times a configuration; `original` runs it with the tuner's hooks."""
+        self._always = True
 
         @functools.wraps(original)
         def ranked(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> list[float]:
-            count, number = len(tuner.configs), tuner.configs.index(config)
+            number = tuner.configs.index(config)
             self._tuners[id(tuner)] = tuner
             if self.tries and _name_of(tuner) not in self.tried:
                 self.tried.add(_name_of(tuner))
                 _once(original, tuner, *args, config=config, **kwargs)
             self._offered.setdefault(id(tuner), set()).add(number)
-            return [float(self._used[id(tuner), number] * count + number)] * 3
+            return self._rank(tuner, number)
 
         return ranked
+
+    def _rank(self, tuner: Any, number: int) -> list[float]:
+        return [float(self._used[id(tuner), number] * len(tuner.configs) + number)] * 3
 
     def chosen(self, tuner: Any) -> None:
         """Note what an autotuned launch took."""

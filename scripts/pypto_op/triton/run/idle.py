@@ -55,6 +55,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._path = str(path)
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
         self._made: set[int] = set()  # memory of what an operator computed
+        self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,13 +67,16 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         plain = name.rstrip("_") or name
         self.unordered = self.unordered or sides.is_unordered(plain, kwargs or {})
         copies = name != plain and plain in _WATCHED
+        exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         out = func(*args, **(kwargs or {}))
-        self._keep_made(plain, given, out)
+        self._keep_made(plain, given, out, exact=exact)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
         whole = not given[0].is_floating_point()
+        if plain == "round" and not kwargs and self._is_exact(given[0]):
+            self._note(f"{called} ({sides.HALF})", sides.is_never_halfway(given[0]), whole=whole)
         if plain in sides.PAIRS and len(given) == 2 and all(map(self._is_drawn, given)):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(plain, *given), whole=False)
         if plain in sides.NAMES:
@@ -92,11 +96,16 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(called, idle, whole=whole and not out.is_floating_point())
         return out
 
-    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any) -> None:
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
         if name in _COPIES and all(map(self._is_drawn, given)):
             return
-        self._made |= {*map(address, tensors_of(out))} - {*map(address, given)}
+        made = {*map(address, tensors_of(out))} - {*map(address, given)}
+        self._made |= made
+        self._exact = self._exact | made if exact else self._exact - made
+
+    def _is_exact(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""

@@ -5,6 +5,7 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,6 +28,8 @@ _LOST = (float("nan"), float("inf"), float("-inf"))
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN = "both", "up", "down"
+_HALVES = (0.5, 2.0**-5)
+"""Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
 _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 _SHARE = 4
@@ -37,7 +40,8 @@ TOLD = (
 )
 TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
-    "pass they come there: whole rows are zero, elements are alike, or no whole number is the least"
+    "pass they come there: whole rows are zero, elements are alike or lie halfway between whole numbers, or no whole number is "
+    "the least"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -78,6 +82,9 @@ def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     zeros = any(f"({side})" in name for name in idle for side in (sides.ZERO, *sides.OF_ZERO))
     if zeros and (found := _changed(inputs, _zero, scales=True)) is not None:
         yield f"{WITHIN} zeros", found
+    for step in _HALVES if any(f"({sides.HALF})" in name for name in idle) else ():
+        if (found := _changed(inputs, functools.partial(_snap, step))) is not None:
+            yield f"{WITHIN} multiples of {step:g}", found
     if not alone and (found := _without_least(inputs)) is not None:
         yield f"{WITHIN} missing", found
 
@@ -244,8 +251,12 @@ def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
 def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     """Let elements have few values, the same in inputs of about the same range; what is sorted or symmetric stays."""
     low, high = (float(end) for end in torch.aminmax(tensor))
+    _snap(2.0 ** math.ceil(math.log2((high - low) / _LEVELS)), copy, tensor)
+
+
+def _snap(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let elements be multiples of a step, where they are in no order."""
     if not is_ordered(tensor):
-        step = 2.0 ** math.ceil(math.log2((high - low) / _LEVELS))
         memory = memory_of(copy)
         memory.copy_((memory / step).round() * step)
 

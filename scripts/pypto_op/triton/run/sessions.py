@@ -222,6 +222,7 @@ class CandidateSession(_Session):
         exact: bool = True,
         marked: bool = False,
         rounded: bool = False,
+        turns: bool = False,
     ) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
@@ -234,10 +235,11 @@ class CandidateSession(_Session):
             exact: outputs are held to the task's precision, so the configurations that were taken are judged (`configurations`).
             marked: lanes of loads that nothing fills hold something else than zeros (`lanes`).
             rounded: operands of products are rounded where a device may do so (`products`).
+            turns: autotuned kernels take configurations that no judged call took, on a device, too.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
-        message |= {"exact": judged and exact and not (marked or rounded), "marked": marked, "rounded": rounded}
+        message |= {"exact": judged and exact and not (marked or rounded), "marked": marked, "rounded": rounded, "turns": turns}
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ()))}
         return self._tell(message, given)
 

@@ -8,12 +8,15 @@ that are equal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
+HALF = "halfway"
+"""Between two whole numbers; `torch.round` takes the even one there, and a kernel that adds 0.5 takes the greater one."""
 GUARD = "guard of zero"
 OF_ZERO = (ROOT, GUARD)
 """Sides to which zeros alone come."""
@@ -87,6 +90,8 @@ _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
 _ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
+_SCALES = frozenset(("mul", "div"))
+_EXACT = _SCALES | {"add", "sub"}
 _EQUAL_PART = 0.02
 DISTANCE = "dist"
 _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
@@ -148,6 +153,23 @@ def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
         return 8 * int(rows.sum()) < rows.numel()  # one of zeros shows no rounding
     equal = torch.isin(one, other) if name in _SEARCHES else one == other
     return int(equal.sum()) < _EQUAL_PART * equal.numel()
+
+
+def keeps_halves(name: str, args: Any) -> bool:
+    """Whether an operator, which is given one tensor and a number, is exact for elements halfway between two whole numbers.
+
+    A product with another number than a power of two comes out on either side of the half, by how a kernel computes it.
+    """
+    numbers = [value for value in args if not isinstance(value, torch.Tensor)]
+    if name not in _EXACT or len(args) != 2 or len(numbers) != 1 or not isinstance(numbers[0], (int, float)):
+        return False
+    number = float(numbers[0])
+    return abs(math.frexp(number)[0]) == 0.5 if name in _SCALES else (2 * number).is_integer()
+
+
+def is_never_halfway(given: torch.Tensor) -> bool:
+    """Whether hardly any element lies halfway between two whole numbers; of large ones some do by chance."""
+    return int((given.float().frac().abs() == 0.5).sum()) < _EQUAL_PART * given.numel()
 
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:

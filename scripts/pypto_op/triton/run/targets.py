@@ -39,8 +39,8 @@ _first = iter(("task", "candidate"))
 """The first two processes of this one are started alone, on a GPU; whoever wants more has them forked."""
 _CAVEAT = "the interpreter checks the mathematics: alignment, register and shared-memory limits are not seen, times mean nothing"
 _OF_DEVICES = (
-    "a device runs programs side by side: races show as wrong numbers only, and accesses out of bounds and configurations that "
-    "autotuning did not choose do not show; `--target interpret` sees them"
+    "a device runs programs side by side: races show as wrong numbers only, and accesses out of bounds do not show; "
+    "`--target interpret` sees them"
 )
 
 
