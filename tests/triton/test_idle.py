@@ -194,6 +194,30 @@ def test_the_way_that_comes_to_most_is_taken_once() -> None:
     assert asked == [1, 2, 3, 4]
 
 
+def test_what_comes_there_within_the_range_is_taken_before_what_only_shows_gross_errors() -> None:
+    comes = {"within level": {"eq"}, "reach lost": {"eq", "nan"}, "reach both": {"eq"}}
+    known: dict[str, set[str]] = {}
+
+    def taken(idle: list[str]) -> tuple[str, str | None]:
+        return reaching.chosen(((name, name) for name in comes), idle, known, comes.__getitem__)
+
+    assert [taken(["eq", "nan"]), taken(["nan"]), taken(["eq"])] == [
+        ("within", "within level"),
+        ("reach", "reach lost"),
+        ("reach", "reach both"),
+    ]
+    names = [name.split()[0] for name, _ in reaching.reaching([NORMAL, WHOLE], {"eq in line 3": False, "ne in line 4": True})]
+    assert names == sorted(names, reverse=True) and {*names} == {"within", "reach"}
+
+
+def test_gross_passes_leave_idle_what_is_no_overflow() -> None:
+    with idle.Idle(Path(__file__)) as watch:
+        watch.found = {}
+    before = {"eq in line 3": False, "softmax (far) in line 4": False}
+    assert watch.still_idle(before, NORMAL, gross=True) == {"eq in line 3": False}
+    assert watch.still_idle(before, NORMAL, gross=False) == {}
+
+
 def test_whole_numbers_meet_those_of_the_files() -> None:
     found = reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [-1.0, 0.5, 77.0])
     every, above, below, _ = (whole for _, (_, whole) in found)

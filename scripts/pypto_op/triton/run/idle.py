@@ -111,6 +111,20 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
         return tensor.is_floating_point() and tensor.numel() > 1 and address(tensor) not in self._made
 
+    def still_idle(self, before: dict[str, bool] | None, outputs: Any, *, gross: bool) -> dict[str, bool]:
+        """Return what of `before` (None: of anything) was idle again.
+
+        Args:
+            before: what was idle so far.
+            outputs: what the reference returned.
+            gross: only gross errors count in this pass, so it tests overflows alone: elements that happen to be equal among large
+                ones show nothing.
+        """
+        found = self.idle(outputs)
+        if before is None:
+            return found
+        return {key: whole for key, whole in before.items() if key in found or (gross and f"({sides.FAR})" not in key)}
+
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
         named = any(not tensor.is_floating_point() for tensor in tensors_of(outputs))

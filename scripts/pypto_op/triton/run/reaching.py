@@ -5,10 +5,10 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,28 +65,35 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
 
 
 def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
-    """Yield inputs that may come to what is idle."""
+    """Yield inputs that may come to what is idle, first those within the range of the task's own."""
+    for name, make in sorted(_kinds(inputs, idle), key=lambda kind: kind[0].startswith(REACH)):
+        if (found := make()) is not None:
+            yield name, found
+
+
+def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield what kinds of inputs are called, and what makes them."""
     floats, whole = not all(idle.values()), any(idle.values())
+
+    def has(*wanted: str) -> bool:
+        return any(f"({side})" in name for name in idle for side in wanted)
+
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
-        if (found := _spread_all(inputs, way, floats=floats, whole=whole)) is not None:
-            yield f"{REACH} {way} {'floats' if floats else ''}", found
+        yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     for name, change in _CHANGES.items() if floats else ():
-        if (change is _zero or not alone) and (found := _changed(inputs, change)) is not None:
-            yield name, found
-    equal = [name for name in idle if f"({sides.EQUAL})" in name]
-    for target, _ in enumerate(tensors_of(inputs)) if equal else ():
-        if (found := _equalled(inputs, target)) is not None:
-            # the distance of equal rows is the root of what rounding leaves, in the reference, too
-            yield f"{REACH if any(sides.DISTANCE in name for name in equal) else WITHIN} equal {target}", found
-    zeros = any(f"({side})" in name for name in idle for side in (sides.ZERO, *sides.OF_ZERO))
-    if zeros and (found := _changed(inputs, _zero, scales=True)) is not None:
-        yield f"{WITHIN} zeros", found
-    for step in _HALVES if any(f"({sides.HALF})" in name for name in idle) else ():
-        if (found := _changed(inputs, functools.partial(_snap, step))) is not None:
-            yield f"{WITHIN} multiples of {step:g}", found
-    if not alone and (found := _without_least(inputs)) is not None:
-        yield f"{WITHIN} missing", found
+        if change is _zero or not alone:
+            yield name, partial(_changed, inputs, change)
+    for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
+        # the distance of equal rows is the root of what rounding leaves, in the reference, too
+        far = any(sides.DISTANCE in name for name in idle if f"({sides.EQUAL})" in name)
+        yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target)
+    if has(sides.ZERO, *sides.OF_ZERO):
+        yield f"{WITHIN} zeros", partial(_changed, inputs, _zero, scales=True)
+    for step in _HALVES if has(sides.HALF) else ():
+        yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(_snap, step))
+    if not alone:
+        yield f"{WITHIN} missing", partial(_without_least, inputs)
 
 
 def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
@@ -112,16 +119,22 @@ def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_t
     """Return what the way is called that comes to most of what is idle, and its inputs; "" and None: none comes to anything.
 
     Args:
-        ways: to choose from.
+        ways: to choose from; what those within the range come to does not count for the later ones, where only gross errors do.
         idle: what was idle in every pass.
         known: what each way comes to, as far as somebody asked; what is chosen is taken off.
         come_to: asks the reference what some inputs come to.
     """
     best, most, found = "", 0, None
+    exact: set[str] = set()
     for name, moved in ways:
         if name not in known:
             known[name] = come_to(moved)
-        if (count := len(known[name].intersection(idle))) > most:
+        comes = known[name].intersection(idle)
+        if not name.startswith(REACH):
+            exact |= comes
+        else:
+            comes -= exact
+        if (count := len(comes)) > most:
             best, most, found = name, count, moved
     known[best] = set()
     return best.split(" ")[0], found

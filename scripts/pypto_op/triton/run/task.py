@@ -172,7 +172,7 @@ class Task:
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, more = self._golden_and_idle(message["index"], seed)
+        golden, more = self._golden_and_idle(message["index"], seed, gross=facts["skewed"] == skewed.FAR)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
@@ -377,7 +377,7 @@ class Task:
             model = self._model = self._build(self._model_seed)
         return self._called(model, inputs)
 
-    def _golden_and_idle(self, index: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _golden_and_idle(self, index: int, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
         inputs = map_tensors(self._inputs, same_layout)
         if not self._idle.get(index, True):
@@ -385,8 +385,7 @@ class Task:
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
-        found = watch.idle(golden["outputs"])
-        self._idle[index] = {key: whole for key, whole in found.items() if key in self._idle.get(index, found)}
+        self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
