@@ -143,8 +143,8 @@ class Bench:
         return times
 
     def _second(self, task: TaskSession, shift: int, found: Judgement, golden: Any, returned: Any) -> Judgement:
-        orders = functools.partial(task.orders, shift, self.seed)
-        return second_look(found, golden, returned, task.truth(shift, self.seed), orders=orders)
+        orders, ties = (functools.partial(call, shift, self.seed) for call in (task.orders, task.ties))
+        return second_look(found, golden, returned, task.truth(shift, self.seed), orders=orders, ties=ties)
 
     def _check(self, task: TaskSession, shift: int, returned: Any) -> None:
         golden = task.again(shift, self.seed)

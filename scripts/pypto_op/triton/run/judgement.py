@@ -12,7 +12,8 @@ from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run import natural
-from pypto_op.triton.run.packing import elements_of, tensors_of
+from pypto_op.triton.run.packing import elements_of, map_tensors, tensors_of
+from pypto_op.twins.ties import nearest
 
 DEFAULT_POLICY: dict[str, Any] = {
     "name": "mere_mare",
@@ -79,6 +80,7 @@ def second_look(
     truth: Any,
     rounded: Callable[[], Any] = lambda: None,
     orders: Callable[[], Any] = lambda: None,
+    ties: Callable[[], Any] = lambda: None,
 ) -> Judgement:
     """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`).
 
@@ -89,6 +91,7 @@ def second_look(
         truth: what the reference returns in float64; None where it does not run there.
         rounded: gives what it returns with the operands of its products in 16 bits, or None.
         orders: gives a list of what it returns in other orders of additions, or None.
+        ties: gives a list of what it returns in float64 for each way that values near ties may fall, or None.
     """
     if truth is None:
         found.message += "\nno second look: the reference does not run in float64"
@@ -100,10 +103,41 @@ def second_look(
         judged = {"judged_by": "float64: within the error of products whose operands have 16 bits"}
     elif floats and natural.is_near(floats) and _is_of_orders(floats, orders()):
         judged = {"judged_by": f"float64: within {natural.ORDERS_FACTOR:g} times the error of other orders of additions"}
+    elif (nearer := _nearer(expected, actual, ties())) is not None:
+        judged = {"judged_by": "float64: values near ties of a rounding, an order or a comparison fall on either side"}
+        right, true = nearer
+        again = compare(right, actual, policy_of(None))
+        if not again.ok and not second_look(again, right, actual, true, rounded, orders).ok:
+            found.message += "\nsecond look: wrong beside what lies near ties of a rounding, an order or a comparison, too"
+            return found
     else:
         found.message += f"\nsecond look: more than {natural.FACTOR:g} times as far from float64 as the reference is"
         return found
     return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
+
+
+def _nearer(expected: Any, actual: Any, ways: Any) -> tuple[Any, Any] | None:
+    """Return of the right answers those that lie nearest to the implementation's, and their float64; None where no way is nearer.
+
+    Args:
+        expected: what the reference returned.
+        actual: what the implementation returned.
+        ways: what the reference returns in float64, as it is and with values near ties on other sides of them.
+    """
+    leaves, told = tensors_of(expected), [tensors_of(way) for way in ways or ()]
+    found = tensors_of(actual)
+    shapes = [leaf.shape for leaf in leaves]
+    if not told or any([leaf.shape for leaf in some] != shapes for some in (found, *told)):
+        return None
+    rights, truths = [], []
+    for leaf, mine, *answers in zip(leaves, found, *told, strict=True):
+        answers = [answer.to(leaf.device) for answer in answers]
+        rights.append(nearest(mine, [leaf, *answers]))
+        truths.append(nearest(mine, answers) if leaf.is_floating_point() else leaf)
+    if all(right is leaf for right, leaf in zip(rights, leaves, strict=True)):
+        return None
+    right, true = iter(rights), iter(truths)
+    return map_tensors(expected, lambda _: next(right)), map_tensors(expected, lambda _: next(true))
 
 
 def _floats(expected: Any, actual: Any, truth: Any) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:

@@ -201,11 +201,17 @@ def computing_wide() -> Iterator[None]:
 
     A rounding to 16 bits stays: it may be part of what the task means.
     """
+    with default_wide(), Doubled(narrow=frozenset({torch.float32})):
+        yield
+
+
+@contextlib.contextmanager
+def default_wide() -> Iterator[None]:
+    """Let what is made without a dtype be float64 meanwhile."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with Doubled(narrow=frozenset({torch.float32})):
-            yield
+        yield
     finally:
         torch.set_default_dtype(usual)
 

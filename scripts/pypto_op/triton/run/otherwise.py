@@ -102,6 +102,45 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
     return {"outputs": found}
 
 
+def ties(case: Present, message: dict[str, Any]) -> Any:
+    """Return the outputs in float64 for each way that values near a tie may fall in honest code, computed on the CPU.
+
+    A tie is where the reference rounds to whole numbers, orders or compares: `round(x / scale)` and `round(x * (1 / scale))` part
+    in one of some hundred thousand elements. No way is returned where nothing lies near a tie, or the inputs are many.
+    """
+    from pypto_op.backends.worker.decisions import Recorder
+    from pypto_op.backends.worker.doubling import Doubled
+
+    seed, cpu = message["seed"], torch.device("cpu")
+    if elements_of(case.inputs) > MOST_ELEMENTS:
+        return {"outputs": []}
+
+    def found(mode: contextlib.AbstractContextManager[Any], change: Change = torch.Tensor.cpu) -> Any:
+        model, inputs = case.build(seed, cpu), map_tensors(case.rolled(message["shift"]), change)
+        with models.default_wide() if change is widened else contextlib.nullcontext():
+            if change is widened:
+                models.widen(model)
+            case.warm(model, seed, change)
+            models.seed_all(seed)
+            with mode:
+                return case.called(model, inputs)
+
+    def widened(tensor: torch.Tensor) -> torch.Tensor:
+        return models.wide(tensor.cpu())
+
+    try:
+        recorder = Recorder()
+        found(recorder)
+        if not any(step.counts for step in recorder.steps):
+            return {"outputs": []}
+        exact = Doubled(recorder.steps)
+        ways = [found(exact, widened)]
+        ways += [found(Doubled(recorder.steps, way), widened) for way in range(1, exact.ways + 1)]
+    except BaseException as error:
+        raise case.told(error, " in float64") from None
+    return {"outputs": ways if len(ways) > 1 else []}
+
+
 def exchanged(case: Present, message: dict[str, Any]) -> Any:
     """Return samples of the outputs for inputs of which half of the elements are exchanged (`remote`)."""
     inputs = remote.exchanged(case.inputs, [torch.Size(shape) for shape in message["shapes"]])
@@ -128,6 +167,7 @@ CALLS: dict[str, Callable[[Present, dict[str, Any]], Any]] = {
     "truth": truth,
     "rounded": rounded,
     "orders": orders,
+    "ties": ties,
     "exchanged": exchanged,
     "without_small": without_small,
 }

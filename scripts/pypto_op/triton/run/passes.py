@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import time
 from collections.abc import Callable
@@ -295,8 +296,11 @@ class Run:
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
-            truth, rounded, orders = self._truth(task, seed), lambda: task.rounded(seed), lambda: task.orders(0, seed)
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], truth, rounded, orders)
+            others = (
+                functools.partial(task.rounded, seed),
+                *(functools.partial(call, 0, seed) for call in (task.orders, task.ties)),
+            )
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], self._truth(task, seed), *others)
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:

@@ -168,6 +168,10 @@ class TaskSession(_Session):
         """Return the outputs as `truth` does, a list of those of several orders of additions; None when that does not work."""
         return self._otherwise("orders", seed, shift=shift).get("outputs")
 
+    def ties(self, shift: int, seed: int) -> Any:
+        """Return the outputs as `truth` does, a list of those for each way that values near ties may fall; None as there."""
+        return self._otherwise("ties", seed, shift=shift).get("outputs")
+
     def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
         found: list[Any] | None = self._otherwise("exchanged", seed, shapes=[list(shape) for shape in shapes]).get("samples")
