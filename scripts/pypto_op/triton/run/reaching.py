@@ -34,6 +34,8 @@ _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
+_MOST_EQUAL = 31 / 32
+"""The part of rows that are equal to another one, where only rounding shows."""
 TOLD = (
     "an operator of the reference changes nothing for the task's own inputs (a bound that they do not "
     "reach); in this pass they come there: of both signs, large or no numbers, and only gross errors counted"
@@ -87,7 +89,9 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
         # the distance of equal rows is the root of what rounding leaves, in the reference, too
         far = any(sides.DISTANCE in name for name in idle if f"({sides.EQUAL})" in name)
-        yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target)
+        # and negative in one of some rows alone
+        first = _MOST_EQUAL if far else 1 / _SHARE
+        yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
     if has(sides.ZERO, *sides.OF_ZERO):
         yield f"{WITHIN} zeros", partial(_changed, inputs, _zero, scales=True)
     for step in _HALVES if has(sides.HALF) else ():
@@ -198,8 +202,11 @@ def _changed(inputs: Any, write: Callable[[torch.Tensor, torch.Tensor], None], *
     return changed_copy(inputs, change)
 
 
-def _equalled(inputs: Any, target: int) -> Any | None:
-    """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None."""
+def _equalled(inputs: Any, target: int, first: float) -> Any | None:
+    """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None.
+
+    `first` is the part of the rows.
+    """
     tensors = tensors_of(inputs)
     meant = tensors[target]
     others = [memory_of(other) for other in tensors if other is not meant and other.dtype is meant.dtype and other.numel()]
@@ -213,7 +220,7 @@ def _equalled(inputs: Any, target: int) -> Any | None:
         memory = memory_of(copy)
         for turn, other in enumerate(others) if next(positions) == target else ():
             places = torch.arange(len(memory), device=memory.device)
-            places = places[((places % _SHARE == 0) | (places < len(memory) // _SHARE)) & (places % len(others) == turn)]
+            places = places[((places % _SHARE == 0) | (places < int(first * len(memory)))) & (places % len(others) == turn)]
             found = other[places % len(other)]
             memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
         return copy
