@@ -41,7 +41,7 @@ def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.T
     chosen = usual.clone(memory_format=torch.contiguous_format)
     flat = chosen.view(-1)
     for offset, (mine, *told) in pieces([actual, usual, *others]):
-        apart = torch.zeros(mine.shape, dtype=torch.bool)
+        apart = torch.zeros_like(mine, dtype=torch.bool)
         for answer in told[1:]:
             apart |= answer != told[0]
         where = apart.nonzero().reshape(-1)
@@ -65,7 +65,7 @@ def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Ten
     together = [answer.to(torch.int64) for answer in (usual, *others)]
     mine = actual.to(torch.int64)
     low, high = together[0].clone(), together[0].clone()
-    right = torch.zeros(mine.shape, dtype=torch.bool)
+    right = torch.zeros_like(mine, dtype=torch.bool)
     for answer in together:
         low, high = torch.minimum(low, answer), torch.maximum(high, answer)
         right |= mine == answer

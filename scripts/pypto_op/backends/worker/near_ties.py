@@ -130,7 +130,7 @@ def _signs(wide: torch.Tensor, way: int, number: int, drawn: bool) -> torch.Tens
     draw = torch.Generator().manual_seed(1000 * number + (way - 1) // 2)
     amount = _HALF_STEP + _HALF_STEP * torch.rand(wide.shape, generator=draw, dtype=torch.float64)
     sign = 1.0 - 2.0 * torch.randint(0, 2, wide.shape, generator=draw).to(torch.float64)
-    return sign * amount * (1 if way % 2 else -1)
+    return (sign * amount).to(wide.device) * (1 if way % 2 else -1)
 
 
 def _reordered(
@@ -151,7 +151,7 @@ def _reordered(
     if not bool(together.any()):
         return wide, 0
     start, size = _rings(together, way)
-    place = torch.arange(rows.shape[-1]).expand_as(start)
+    place = torch.arange(rows.shape[-1], device=wide.device).expand_as(start)
     target = start + (place - start + way - 1) % size
     apart = (ordered.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1, keepdim=True) * _APART).clamp(min=1e-30)
     spread = torch.where(size > 1, ordered + (place - start) * apart, ordered)
@@ -170,8 +170,8 @@ def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor
     A long chain is cut into rings of `LONGEST`, every second way half a ring later.
     """
     width = together.shape[-1] + 1
-    place = torch.arange(width).expand(*together.shape[:-1], width)
-    begins = torch.ones(place.shape, dtype=torch.bool)
+    place = torch.arange(width, device=together.device).expand(*together.shape[:-1], width)
+    begins = torch.ones(place.shape, dtype=torch.bool, device=place.device)
     begins[..., 1:] = ~together
     chain = torch.where(begins, place, 0).cummax(-1).values
     cut = (place - chain + (way % 2) * (LONGEST // 2)) % LONGEST == 0

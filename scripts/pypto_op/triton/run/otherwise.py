@@ -19,6 +19,9 @@ from pypto_op.vocabulary import Outcome
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
+_MOST_BESIDE_TIES = 1 << 26
+"""Elements of inputs whose ties are looked for; a way holds the outputs in float64, and there may be eight."""
+
 
 @dataclass(frozen=True)
 class Present:
@@ -103,30 +106,27 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
 
 
 def ties(case: Present, message: dict[str, Any]) -> Any:
-    """Return the outputs in float64 for each way that values near a tie may fall in honest code, computed on the CPU.
+    """Return the outputs in float64 for each way that values near a tie may fall in honest code.
 
     A tie is where the reference rounds to whole numbers, orders or compares: `round(x / scale)` and `round(x * (1 / scale))` part
-    in one of some hundred thousand elements. No way is returned where nothing lies near a tie, or the inputs are many.
+    in one of some hundred thousand elements. No way is returned where nothing lies near a tie, or the inputs are very many.
     """
     from pypto_op.backends.worker.decisions import Recorder
     from pypto_op.backends.worker.doubling import Doubled
 
-    seed, cpu = message["seed"], torch.device("cpu")
-    if elements_of(case.inputs) > MOST_ELEMENTS:
+    if elements_of(case.inputs) > _MOST_BESIDE_TIES:
         return {"outputs": []}
+    seed = message["seed"]
 
-    def found(mode: contextlib.AbstractContextManager[Any], change: Change = torch.Tensor.cpu) -> Any:
-        model, inputs = case.build(seed, cpu), map_tensors(case.rolled(message["shift"]), change)
-        with models.default_wide() if change is widened else contextlib.nullcontext():
-            if change is widened:
+    def found(mode: contextlib.AbstractContextManager[Any], change: Change = same_layout) -> Any:
+        model, inputs = case.build(seed), map_tensors(case.rolled(message["shift"]), change)
+        with models.default_wide() if change is models.wide else contextlib.nullcontext():
+            if change is models.wide:
                 models.widen(model)
             case.warm(model, seed, change)
             models.seed_all(seed)
             with mode:
                 return case.called(model, inputs)
-
-    def widened(tensor: torch.Tensor) -> torch.Tensor:
-        return models.wide(tensor.cpu())
 
     try:
         recorder = Recorder()
@@ -134,8 +134,8 @@ def ties(case: Present, message: dict[str, Any]) -> Any:
         if not any(step.counts for step in recorder.steps):
             return {"outputs": []}
         exact = Doubled(recorder.steps)
-        ways = [found(exact, widened)]
-        ways += [found(Doubled(recorder.steps, way), widened) for way in range(1, exact.ways + 1)]
+        ways = [found(exact, models.wide)]
+        ways += [found(Doubled(recorder.steps, way), models.wide) for way in range(1, exact.ways + 1)]
     except BaseException as error:
         raise case.told(error, " in float64") from None
     return {"outputs": ways if len(ways) > 1 else []}
