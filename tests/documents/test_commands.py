@@ -48,7 +48,7 @@ def test_new_writes_a_workspace_whose_only_faults_are_marked_todos(run):
 
 def test_new_without_details_leaves_todos_that_the_gates_refuse(run):
     ws, _ = new(run)
-    for load, path in ((spec.load, ws.spec), (design.load, ws.design), (memory.load, ws.memory)):
+    for load, path in ((spec.load, ws.spec), (design.load, ws.design)):
         with pytest.raises(ContractError, match=r"TODO is left"):
             load(path)
 

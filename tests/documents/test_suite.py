@@ -118,10 +118,8 @@ INTERFACES = {
 def make_spec(shapes, dynamic=("T",), ranges=None, dtypes=("float32", "bfloat16")):
     return spec.Spec(
         op_name="rmsnorm",
-        schema_version="1.0",
         supported_dtypes=tuple(dtypes),
         p0_shapes=tuple(shapes),
-        tolerance={},
         dynamic_axes=tuple(dynamic),
         axis_ranges=ranges or {},
         shape_constraints=(),

@@ -13,7 +13,7 @@ from tests import program
 from tests.markdown_cases.examples import kernels
 
 from pypto_op.cli import root as command
-from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
+from pypto_op.documents import complexity, design, interfaces, spec, suite
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.kept_functions import function_hashes, require_kept
 from pypto_op.generators.tests import check_test
@@ -118,7 +118,7 @@ def test_lines_that_the_memory_names_hold_what_it_says(op):
     ws = original(op)
     lines = ws.impl.read_text().split("\n")
     text = ws.memory.read_text()
-    assert memory.load(ws.memory).module_count == design.load(ws.design).module_count
+    assert f"\nmodule_count: {design.load(ws.design).module_count}\n" in text
     rows = re.findall(r"^\| \d+ \| .* \| `(.+?)` \| (\d+) \| ✅ \|$", text, re.MULTILINE)
     inventory = re.findall(r"^ *\d+\. ", ast.get_docstring(ast.parse(ws.golden.read_text())) or "", re.MULTILINE)
     assert len(rows) == len(inventory) > 0

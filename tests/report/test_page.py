@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from pypto_op.errors import ContractError
-from pypto_op.report import timeline
 from pypto_op.report.commands import report
 from pypto_op.report.maps import HeatMap
 from pypto_op.report.page import Story, render
@@ -103,20 +102,6 @@ def test_page_says_when_it_began_how_long_all_took_and_when_it_was_judged() -> N
     assert "Begun 2026-11-22 08:30 UTC; 1 h 30 min from the first step to the last." in page
     assert "Judged 2026-11-22 10:00 UTC in 1 min 1 s." in page
     assert "<b>1 h 30 min</b>" in page
-
-
-def test_timeline_survives_a_round_trip(tmp_path: Path) -> None:
-    events = [Event(0.0, 0.5, "judge", Kind.VERDICT_PASS, "PASS", "zwölf\nlines")]
-    for event in events:
-        timeline.append(tmp_path / "t.jsonl", event)
-    assert timeline.load(tmp_path / "t.jsonl") == events
-    assert timeline.load(tmp_path / "absent.jsonl") == []
-
-
-def test_a_damaged_timeline_names_its_line(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text('{"at": 0}\n', encoding="utf-8")
-    with pytest.raises(ContractError, match=r"t\.jsonl: line 1: not an event"):
-        timeline.load(tmp_path / "t.jsonl")
 
 
 def test_command_without_a_verdict_says_what_to_run(tmp_path: Path) -> None:

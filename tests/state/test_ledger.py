@@ -8,6 +8,7 @@ from tests.state.lab import SINGLE
 from pypto_op import cli
 from pypto_op.documents import append_only, markdown, memory, schema
 from pypto_op.documents.memory_tables import put_rows, set_status
+from pypto_op.documents.reading import parse_yaml
 from pypto_op.documents.scaffold import Request, new_operator
 from pypto_op.errors import ContractError, Refused
 from pypto_op.state.service import status, transition
@@ -16,6 +17,11 @@ from pypto_op.state.service import status, transition
 def table(ws, title):
     section = markdown.find_section(markdown.sections(ws.memory.read_text()), [title])
     return markdown.tables(section.text)[0] if section else None
+
+
+def status_block(ws):
+    text = ws.memory.read_text()
+    return parse_yaml(text[slice(*memory.status_span(text))], file=ws.memory)
 
 
 @pytest.fixture
@@ -44,7 +50,7 @@ def test_only_the_named_keys_of_the_status_block_change(blank):
         set_status(blank.memory, {"module_count": 2, "decomposition_level": "L1", "active_module": active})
         set_status(blank.memory, {"modules_pypto_verified": verified, "total_complexity": 1.5})
     text = blank.memory.read_text()
-    block = memory.load(blank.memory).status
+    block = status_block(blank)
     assert block["modules_pypto_verified"] == verified and block["active_module"] == "none" and "# since Monday" in text
     assert len(re.findall(r"^module_count:", text, re.M)) == 1 and block["blockers"] == ["waiting"]
 
@@ -78,7 +84,7 @@ def test_freezing_the_plan_fills_the_decomposition_and_the_status(clone, blank):
     transition(ws.root, "freeze_plan")
     rows = table(ws, "Module decomposition").rows
     assert rows[0][:3] == ("M1", "square: square of x", "squared [N, D]") and rows[1][0] == "M2" and rows[1][6] == "M1"
-    block = memory.load(ws.memory).status
+    block = status_block(ws)
     assert block["module_count"] == 2 and block["decomposition_level"] == "L1" and block["active_module"] == "none"
 
 

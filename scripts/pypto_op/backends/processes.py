@@ -9,6 +9,8 @@ import time
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_PATIENCE = 5.0
+"""Seconds that `kill_below` waits for processes to end."""
 
 
 def _told(file: str) -> str:
@@ -114,9 +116,9 @@ def kill_tree(root: int) -> None:
     kill(root)
 
 
-def kill_below(patience: float = 5.0) -> None:
+def kill_below() -> None:
     """End everything below this process and collect it; orphans must come here (`linux.adopt_orphans`)."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         for child in children_of(os.getpid()):
             kill_tree(child)

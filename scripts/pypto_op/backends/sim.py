@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -197,7 +196,7 @@ def prepare() -> SimTools:
     return SimTools(library, tools, ingredients.toolchain.paths["g++"])
 
 
-def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool = False) -> None:
+def simulate_here(*, cost_model: bool = False) -> None:
     """Make this very process a simulator: host shim, calculator, kernels in SIM.
 
     For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
@@ -206,7 +205,6 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     environment names (ASCEND_GLOBAL_LOG_LEVEL, ASCEND_PROCESS_LOG_PATH) are kept.
 
     Args:
-        further: sets more of pypto's options before each compilation: what a debugger wants dumped.
         cost_model: run it too, with its plots, and let pypto write where it does by itself: `output/` beside the process.
 
     Raises:
@@ -234,7 +232,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     if tools.calculator is not None:
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=cost_model)
-    pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
+    pypto_hooks.simulate(numeric=tools.numeric, lenient=True)
     compiled_once.tell()
     if tools.numeric:
         recording.install()

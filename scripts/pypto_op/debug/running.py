@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
+from pypto_op.backends.base import DEFAULT_LIMITS, RunResult
 from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.backends.sim import SimTools, prepare
@@ -127,15 +127,14 @@ class Desk:
         contract: of the operator.
         subject: kernel and golden.
         folder: where values and dumps go; an existing one.
-        limits: of each run.
 
     Raises:
         InfraError: this machine has no simulator with numbers.
     """
 
-    def __init__(self, contract: Contract, subject: Subject, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, contract: Contract, subject: Subject, folder: Path) -> None:
         self._tools = demand_numbers()
-        self.contract, self.subject, self.folder, self._limits = contract, subject, folder, limits
+        self.contract, self.subject, self.folder = contract, subject, folder
         self._trusted = self._session("Trusted", subject.golden.name, {})
         self._lock = threading.Lock()
 
@@ -213,7 +212,7 @@ class Desk:
 
     def _session(self, role: str, file_name: str, more: Mapping[str, Any]) -> WorkerSession:
         document = {"role": f"pypto_op.debug.child:{role}", "enclose": True, "device": {}, **more}
-        session = WorkerSession(Plan(document, self._tools.start), self.subject.workspace, self._limits, file_name)
+        session = WorkerSession(Plan(document, self._tools.start), self.subject.workspace, DEFAULT_LIMITS, file_name)
         enclosure = enclosure_document(session.scratch, [], trusted=True)
         session.plan = Plan({**document, "enclosure": enclosure}, self._tools.start)
         return session

@@ -14,7 +14,6 @@ from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import parse_phase
 
-NAME = "snapshot_manifest.yaml"
 DEFAULT_TOLERANCE = 1e-3
 POINTS = ("before_nt_loop", "inside_nt_loop", "after_nt_loop")
 REQUIRED = ("SIG_IMPL", "SIG_JIT", "CALL_IMPL", "HOST_WRAPPER_INSPECT_ALLOC", "HOST_WRAPPER_INSPECT_PASS")

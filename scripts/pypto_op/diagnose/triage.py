@@ -37,14 +37,12 @@ class Signals:
 
     Attributes:
         failure: the report's `first_failure`, {} without a report.
-        result: the failing case in its failing mode, {} where no case is to blame.
         found: what `diagnose` found in the words that count.
         look: how the wrong outputs look (`numbers`), "" where none was compared.
         look_says: a sentence on it.
     """
 
     failure: Mapping[str, Any]
-    result: Mapping[str, Any]
     found: Diagnosis
     look: str
     look_says: str
@@ -146,7 +144,7 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
         found = Diagnosis((), (), found.notes)
     elif look:  # what the kernel alone shows is a hint of the linter's, not this run's words
         found = Diagnosis(tuple(hit for hit in found.hits if hit.from_log), found.undecided, found.notes)
-    return Signals(failure, result, found, look, says)
+    return Signals(failure, found, look, says)
 
 
 def _answer(

@@ -9,7 +9,6 @@ from pathlib import Path
 from pypto_op.documents import front_matter, markdown, schema
 from pypto_op.documents.front_matter import Document
 from pypto_op.documents.schema import Finding
-from pypto_op.vocabulary import DTYPE_ALIASES
 
 _LEVELS = {
     "direct": "direct",
@@ -45,19 +44,9 @@ class Mapping:
 
 @dataclass(frozen=True)
 class ApiReport:
-    """What machines read in API_REPORT.md.
-
-    Attributes:
-        op_name: the operator.
-        supported_dtypes: dtype words, aliases resolved.
-        dynamic_axes: names of dynamic axes.
-        mappings: the rows of the mapping table.
-    """
+    """What a gate reads in API_REPORT.md beside its faults: the operator's name."""
 
     op_name: str
-    supported_dtypes: tuple[str, ...]
-    dynamic_axes: tuple[str, ...]
-    mappings: tuple[Mapping, ...]
 
 
 def load(path: Path | str) -> ApiReport:
@@ -68,13 +57,7 @@ def load(path: Path | str) -> ApiReport:
     """
     document = front_matter.load(path, "api_report")
     schema.raise_first(list(_mapping_problems(document)), file=document.path)
-    data = document.data
-    return ApiReport(
-        op_name=data["op_name"],
-        supported_dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data.get("supported_dtypes", [])),
-        dynamic_axes=tuple(data.get("dynamic_axes", [])),
-        mappings=tuple(_mappings(document)),
-    )
+    return ApiReport(document.data["op_name"])
 
 
 def check(path: Path | str) -> list[Finding]:

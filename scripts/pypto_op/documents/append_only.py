@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from pypto_op.documents.markdown import Markdown
 from pypto_op.documents.memory import status_sections, status_span
-from pypto_op.errors import ContractError
 
 _OPEN = re.compile(r"TODO|TBD|FIXME|WIP|❌|⬜|待补充|待定|待填写")
 _BOX = re.compile(r"\[[ xX✅-]\]")
@@ -64,20 +63,6 @@ def violations(old: str, new: str) -> list[Hunk]:
         return _merged(hunks)
     hidden = _hidden(old, new)
     return hidden or _inserted_before_old(before, after, matched)
-
-
-def check(old: str, new: str, *, file: str | None = None) -> None:
-    """Raise ContractError with the first offending hunk unless the step from `old` to `new` only appends."""
-    found = violations(old, new)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        shown = found[0].text().replace("\n", " ⏎ ")
-        raise ContractError(
-            f"MEMORY.md is append-only: {found[0].reason}{more}: {shown[:600]}",
-            file=file,
-            where=f"line {found[0].line}",
-            remedy="put the old lines back and add yours below",
-        )
 
 
 def _lines(text: str) -> list[str]:

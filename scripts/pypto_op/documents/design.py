@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pypto_op.documents import complexity, front_matter, headings, markdown, schema
 from pypto_op.documents.front_matter import Document
-from pypto_op.documents.policy import Policy
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
@@ -32,26 +31,13 @@ class Design:
 
     Attributes:
         op_name: the operator.
-        status: draft, reviewed, final, or "".
-        dtypes: dtype words, aliases resolved.
-        dynamic_axes: names of the axes whose length is known at run time only.
         module_count: N, decided in section 0.3.
         override: why N is not what the complexity formula gives; "" if it is.
-        precision: the tolerance policy, or None where only SPEC.md gives one.
     """
 
     op_name: str
-    status: str
-    dtypes: tuple[str, ...]
-    dynamic_axes: tuple[str, ...]
     module_count: int
     override: str
-    precision: Policy | None
-
-    @property
-    def decomposition(self) -> Decomposition:
-        """`single` for one module, else `staged`."""
-        return Decomposition.SINGLE if self.module_count == 1 else Decomposition.STAGED
 
 
 @dataclass(frozen=True)
@@ -73,21 +59,13 @@ def load(path: Path | str) -> Design:
     """Read DESIGN.md.
 
     Raises:
-        ContractError: unreadable, the front matter breaks its schema, or no single decision on module_count.
+        ContractError: unreadable, the front matter breaks its schema or names no policy, or no single decision on module_count.
     """
     document = front_matter.load(path, "design")
     count, override = _decision(document)
-    data = document.data
-    precision = data.get("precision")
-    return Design(
-        op_name=data["op_name"],
-        status=data.get("status", ""),
-        dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data.get("dtypes", [])),
-        dynamic_axes=tuple(data["dynamic_axes"]),
-        module_count=count,
-        override=override,
-        precision=None if precision is None else policy_of(precision, file=document.path),
-    )
+    if (precision := document.data.get("precision")) is not None:
+        policy_of(precision, file=document.path)  # raises where it is no policy
+    return Design(op_name=document.data["op_name"], module_count=count, override=override)
 
 
 def check(path: Path | str) -> list[Finding]:

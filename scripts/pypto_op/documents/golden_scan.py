@@ -1,4 +1,4 @@
-"""Subtractions and reductions in a golden's source: the places where accuracy is lost.
+"""Subtractions in a golden's source: the places where accuracy is lost.
 
 The source is read, not run. Only arithmetic on tensors counts: sizes, indices and constants are told apart by how
 they are made (`x.shape[0]`, `len(...)`, `range(...)`, literals).
@@ -13,7 +13,6 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import ADDS_UP
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -50,11 +49,9 @@ class Scan:
 
     Attributes:
         subtractions: each pair once, in order of first occurrence.
-        reductions: names of the reductions, each once, in order.
     """
 
     subtractions: tuple[Subtraction, ...]
-    reductions: tuple[str, ...]
 
 
 def scan(path: Path, function: str) -> Scan:
@@ -65,18 +62,13 @@ def scan(path: Path, function: str) -> Scan:
     """
     functions = functions_of(path, function)
     subtractions: dict[str, Subtraction] = {}
-    reductions: dict[str, None] = {}
     for reached in reachable(functions[function], functions):
         plain, origins = plain_names(reached), _origins(reached)
         for node in ast.walk(reached):
-            if isinstance(node, ast.Call):
-                reductions.update(dict.fromkeys(name for name in [called(node)] if name in ADDS_UP))
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                reductions["matmul"] = None
             if _subtracts(node, plain):
                 found = _described(node, origins, reached is functions[function])
                 subtractions.setdefault(found.expression, found)
-    return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
+    return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)))
 
 
 def has_loops(path: Path, function: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,44 +22,6 @@ LOG_COLUMNS = ("When", "Module", "Staged file", "Tensors", "rtol", "atol", "all_
 STATUS_TITLES = ("Agent status", "代理状态")
 _FENCED_YAML = re.compile(r"^[ \t]*(`{3,}|~{3,})(?:ya?ml)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAX_ENTRY = 20_000
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What machines read in MEMORY.md.
-
-    Attributes:
-        status: the status block.
-        sections: every section.
-    """
-
-    status: Mapping[str, Any]
-    sections: tuple[Section, ...]
-
-    @property
-    def module_count(self) -> int:
-        """N as the status block has it."""
-        return int(self.status["module_count"])
-
-    @property
-    def decomposition(self) -> Decomposition:
-        """The path as the status block has it; L0 and L1 are accepted."""
-        return Decomposition.parse(str(self.status["decomposition_level"]))
-
-
-def load(path: Path | str) -> Memory:
-    """Read MEMORY.md.
-
-    Raises:
-        ContractError: unreadable, without a status block, or the block breaks its schema.
-    """
-    text = read_text(path)
-    refuse_empty(text, path)
-    sections = markdown.sections(text)
-    status = _status(sections, path)
-    schema.raise_first(schema.left_to_do(status), file=path)
-    schema.check(status, "memory_status", file=path, prefix=["status"])
-    return Memory(status, tuple(sections))
 
 
 def check(path: Path | str) -> list[Finding]:

@@ -30,10 +30,8 @@ class Spec:
 
     Attributes:
         op_name: the operator.
-        schema_version: as written.
         supported_dtypes: dtype words, aliases resolved, in the order written.
         p0_shapes: the shapes that must work, as written (`P0Shape`).
-        tolerance: the tolerance block, as written; `policy()` is what it means.
         dynamic_axes: names of the axes whose length is known at run time only.
         axis_ranges: (least, greatest) length of dynamic axes that name one.
         shape_constraints: sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons.
@@ -43,10 +41,8 @@ class Spec:
     """
 
     op_name: str
-    schema_version: str
     supported_dtypes: tuple[str, ...]
     p0_shapes: tuple[P0Shape, ...]
-    tolerance: Mapping[str, Any]
     dynamic_axes: tuple[str, ...]
     axis_ranges: Mapping[str, tuple[int, int]]
     shape_constraints: tuple[str, ...]
@@ -56,7 +52,7 @@ class Spec:
     _policy: Policy
 
     def policy(self) -> Policy:
-        """Return the tolerance policy that `tolerance` stands for."""
+        """Return the policy that the tolerance block stands for."""
         return self._policy
 
     @property
@@ -147,10 +143,8 @@ def _build(data: Mapping[str, Any], path: Path) -> Spec:
     input_ranges = data.get("input_ranges", {})
     return Spec(
         op_name=data["op_name"],
-        schema_version=str(data["schema_version"]),
         supported_dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data["supported_dtypes"]),
         p0_shapes=tuple(data["p0_shapes"]),
-        tolerance=data["tolerance"],
         dynamic_axes=tuple(data.get("dynamic_axes", [])),
         axis_ranges=axes,
         shape_constraints=(*data.get("shape_constraints", []), *ranges.comparisons(input_ranges)),

@@ -132,10 +132,6 @@ def definitions() -> list[dict[str, Any]]:
     ]
 
 
-def _tool(name: str, description: str, schema_: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "description": description, "input_schema": schema_}
-
-
 def _without(said: str, secrets: list[str]) -> str:
     for secret in secrets:
         said = said.replace(secret, "<key>")

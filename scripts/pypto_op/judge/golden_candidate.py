@@ -81,18 +81,8 @@ def verdicts(
             yield name, judged(run.outputs, reference, expectation, redactor)
 
 
-def refusal(
-    reordered: Callable[[str], RunResult],
-    reference: Reference,
-    expectation: Expectation,
-    redactor: Redactor,
-) -> Refusal | None:
-    """Return the first honest order of the golden that a case refuses; None where it takes each. Arguments: see `verdicts`."""
-    return refused(verdicts(reordered, reference, expectation, redactor), reference, expectation)
-
-
 def refused(told: Iterable[tuple[str, TrialVerdict]], reference: Reference, expectation: Expectation) -> Refusal | None:
-    """Return what `refusal` does, of verdicts that `verdicts` has told."""
+    """Return the first honest order of the golden that a case refuses, of what `verdicts` told; None where it takes each."""
     native = reference.native.outputs
     for name, verdict in told:
         if verdict.status is not Status.PASS:

@@ -16,6 +16,7 @@ from pypto_op.vocabulary import Mode
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
     from pypto_op.documents.policy import Policy
+    from pypto_op.judge.contract import Contract
 
 
 @dataclass(frozen=True)
@@ -71,3 +72,21 @@ class Plan:
     suite: Sequence[Mapping[str, Any]] | None = None
     further: bool = True
     nan_is_legal: bool = False
+
+
+def plan_without_backends(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
+    """Return what a contract says of cases: enough to make inputs, ask the golden and judge a kernel."""
+    return Plan(
+        subject=subject,
+        cases=cases,
+        backends={},
+        available={},
+        policy_for=contract.policy_for,
+        natural_policy_for=contract.natural_policy_for,
+        tolerance_behind=contract.tolerance_behind,
+        check_inputs=contract.check_inputs,
+        whole_ends=contract.whole_ends,
+        leaf_names=contract.leaf_names(subject.phase),
+        input_names=contract.input_names,
+        extra_seed=seed,
+    )

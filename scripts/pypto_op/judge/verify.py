@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.faults import error_of, inputs_fault, reason_before, sentence_of_missing
 from pypto_op.judge.inputs import FRESH, fresh_seed
 from pypto_op.judge.inspection import probe_of
-from pypto_op.judge.plan import Plan
+from pypto_op.judge.plan import Plan, plan_without_backends
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import CaseRecord
@@ -208,20 +209,11 @@ class _Verification:
             reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in self.available.items())
             raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
         on_cluster = request.pool is not None and bool(request.pool.address.host)
-        return Plan(
-            subject=subject,
-            cases=cases,
+        return replace(
+            plan_without_backends(contract, subject, cases, seed),
             backends=backends,
             available=self.available,
-            policy_for=contract.policy_for,
-            natural_policy_for=contract.natural_policy_for,
-            tolerance_behind=contract.tolerance_behind,
-            check_inputs=contract.check_inputs,
-            whole_ends=contract.whole_ends,
-            leaf_names=contract.leaf_names(subject.phase),
-            input_names=contract.input_names,
             fixed_inputs=contract.fixed_inputs,
-            extra_seed=seed,
             limits=request.limits,
             suite=contract.cases,
             jobs=request.jobs or (MOST_JOBS if on_cluster else worker_count(contract.cases)),

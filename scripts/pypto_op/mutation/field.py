@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,12 +16,12 @@ from pypto_op.backends.sim import SimBackend
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import fresh
-from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.contract import load_contract
 from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.plan import Plan
+from pypto_op.judge.plan import plan_without_backends
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.subject import resolve
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.cases import earlier
 from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace
@@ -121,11 +121,11 @@ class Field:
         scratch.mkdir(parents=True)
         self._stack.callback(_remove, scratch)
         own = ScratchWorkspace.of(workspace, scratch)
-        plan = _plan(contract, replace(subject, workspace=own), cases, wish.seed)
+        plan = plan_without_backends(contract, replace(subject, workspace=own), cases, wish.seed)
         references = References(plan, ReferenceLoss())
         self._stack.callback(references.close)
         self.redactor = Redactor(subject.golden, subject.impl)
-        self.range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self.redactor)
+        self.range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0))
         self._note(f"the golden answers {len(cases)} cases")
         self.order = Order(make_trials(plan, references))
         self.order.remember(earlier(workspace))
@@ -203,22 +203,6 @@ class Field:
     def _stops(self, say: Say) -> bool:
         say(None)
         return self.stopped
-
-
-def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
-    """Return the judge's plan without back ends; this room opens its own."""
-    return Plan(
-        subject=subject,
-        cases=cases,
-        backends={},
-        available={},
-        policy_for=contract.policy_for,
-        natural_policy_for=contract.natural_policy_for,
-        tolerance_behind=contract.tolerance_behind,
-        leaf_names=contract.leaf_names(subject.phase),
-        input_names=contract.input_names,
-        extra_seed=seed,
-    )
 
 
 def _remove(scratch: Any) -> None:

@@ -97,7 +97,6 @@ class Range:
         workspace: the operator, with a scratch folder.
         backend: runs kernels.
         limits: what a mutant may use.
-        redactor: cleans what mutants print.
         graph: runs them on their tensor graph alone, for a third of the time; None: whole runs only.
     """
 
@@ -105,7 +104,6 @@ class Range:
     workspace: ScratchWorkspace
     backend: SimBackend
     limits: Limits
-    redactor: Redactor
     graph: SimBackend | None = None
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pypto_op.hardware import MACHINE, WIDE_PRODUCTS, Machine
+from pypto_op.hardware import MACHINE, WIDE_PRODUCTS
 
 _ASSUMED = f"products of 32-bit elements are assumed to run at {WIDE_PRODUCTS:g} of the 16-bit rate; no source states it"
 
@@ -74,8 +74,9 @@ class Bound:
         return max(names, key=lambda name: names[name])
 
 
-def bound_of(work: Work, machine: Machine = MACHINE) -> Bound:
+def bound_of(work: Work) -> Bound:
     """Return the bound of some work on a device."""
+    machine = MACHINE
     memory = work.bytes / machine.memory_bytes_per_us
     cached = work.bytes / machine.cache_bytes_per_us if work.bytes <= machine.cache_bytes else memory
     return Bound(

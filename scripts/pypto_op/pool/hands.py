@@ -41,9 +41,10 @@ class Here:
 
     up = True
     """A thread needs no start."""
+    shares = "this machine"
 
-    def __init__(self, number: int, errand: Errand, shares: str = "this machine") -> None:
-        self.name, self.shares, self._errand = f"slot {number}", shares, errand
+    def __init__(self, number: int, errand: Errand) -> None:
+        self.name, self._errand = f"slot {number}", errand
 
     def start(self) -> None:
         """Nothing is to be done."""

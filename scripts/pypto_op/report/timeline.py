@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Word
 
 
@@ -40,30 +37,3 @@ class Event:
     kind: Kind
     title: str
     detail: str = ""
-
-
-def append(path: Path, event: Event) -> None:
-    """Add `event` to the JSON Lines file `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(asdict(event), ensure_ascii=False) + "\n")
-
-
-def load(path: Path) -> list[Event]:
-    """Read the events of `path`, oldest first; an absent file has none.
-
-    Raises:
-        ContractError: a line is not an event.
-    """
-    if not path.is_file():
-        return []
-    events = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            fields = json.loads(line)
-            events.append(Event(**{**fields, "kind": Kind(fields["kind"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ContractError(
-                "not an event of the timeline", file=path, where=f"line {number}", remedy="delete the file"
-            ) from error
-    return events

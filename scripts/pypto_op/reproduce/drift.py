@@ -28,7 +28,6 @@ class KernelDrift:
         reasons: the judge's words for what is wrong.
         per_tensor: metrics of each output that was compared.
         near_miss: the judge's flag `cpu_reproducer_candidate`.
-        policy: the tolerance, in the report's words.
         fresh: the case was run for this, no report was at hand.
     """
 
@@ -37,7 +36,6 @@ class KernelDrift:
     reasons: tuple[str, ...]
     per_tensor: tuple[Mapping[str, Any], ...]
     near_miss: bool
-    policy: str
     fresh: bool
 
     @property
@@ -140,6 +138,5 @@ def _failure(check: Mapping[str, Any], ws: OpWorkspace, wanted: Mode | None, fre
         reasons=reasons,
         per_tensor=tuple(result["per_tensor"]),
         near_miss=bool(result.get("cpu_reproducer_candidate")),
-        policy=str(check.get("policy", "")),
         fresh=fresh,
     )

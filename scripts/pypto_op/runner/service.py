@@ -29,7 +29,6 @@ _TRIES = 6
 _LONGEST_WAIT = 60.0
 _LONGEST_ASKED = 900.0
 """Seconds: a service that asks for more has no room today, and a run that sleeps for a day looks like one that works."""
-_SECONDS = 600.0
 _TAGS = re.compile(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>")
 _BUSY = {408, 409, 429, 500, 502, 503, 504, 529}
 

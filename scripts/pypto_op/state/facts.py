@@ -69,4 +69,3 @@ class Facts(_FactsCore, total=False):
     key_id: str
     token_required: bool
     token_id: str
-    migrated_from: str

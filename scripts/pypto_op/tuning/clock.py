@@ -21,7 +21,7 @@ from pypto_op.errors import InfraError
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision, tensors_in
-from pypto_op.judge.plan import Plan
+from pypto_op.judge.plan import plan_without_backends
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.subject import Subject
@@ -110,7 +110,7 @@ class Clock:
         self._subject = replace(subject, workspace=own)
         self._redactor = Redactor(subject.golden, subject.impl)
         backend: Any = get_backend(mode) if traces is None else SimBackend(traces=traces)
-        self._range = Range(subject, own, backend, limits, self._redactor)
+        self._range = Range(subject, own, backend, limits)
         self._numbers = itertools.count()
         self._timing = self._trials(self.cases)
         self._few = self._trials(shapes.few_cases(contract)) if few else []
@@ -123,21 +123,7 @@ class Clock:
 
     def _every_trial(self, cases: Sequence[Mapping[str, Any]]) -> list[Trial]:
         """Return the trials of cases, with their inputs and the golden's answers."""
-        contract = self.contract
-        plan = Plan(
-            subject=self._subject,
-            cases=cases,
-            backends={},
-            available={},
-            policy_for=contract.policy_for,
-            natural_policy_for=contract.natural_policy_for,
-            tolerance_behind=contract.tolerance_behind,
-            check_inputs=contract.check_inputs,
-            whole_ends=contract.whole_ends,
-            leaf_names=contract.leaf_names(None),
-            input_names=contract.input_names,
-            extra_seed=_SEED,
-        )
+        plan = plan_without_backends(self.contract, self._subject, cases, _SEED)
         references = References(plan, ReferenceLoss())
         self._stack.callback(references.close)  # a trial asks for further answers of the golden where an output is not its own
         return make_trials(plan, references)

@@ -187,16 +187,16 @@ class Search:
                 self._judge(candidate, timed)
         return made
 
-    def filtered(self, text: str, number: int = 0, origin: str = "", assignment: Mapping[str, str] | None = None) -> Candidate:
+    def filtered(self, text: str) -> Candidate:
         """Return what the cheap filters make of a text: time and numbers on P0 shapes, then a few cases."""
-        candidate = self._candidate(text, number, origin, assignment)
+        candidate = self._candidate(text, 0, "", {})
         timed, candidate.seconds = self._question(text).asked(self._clock)
         self._judge(candidate, timed)
         return candidate
 
-    def _candidate(self, text: str, number: int, origin: str, assignment: Mapping[str, str] | None) -> Candidate:
+    def _candidate(self, text: str, number: int, origin: str, assignment: Mapping[str, str]) -> Candidate:
         diff = difference(self._kernel.source, text)
-        return Candidate(number, origin, dict(assignment or {}), digest_of(text), diff, Fate.SURVIVED)
+        return Candidate(number, origin, dict(assignment), digest_of(text), diff, Fate.SURVIVED)
 
     def _question(self, text: str) -> Question:
         return Question(text, self.baseline().times, dict(self._best_times), self._best)

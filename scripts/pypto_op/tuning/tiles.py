@@ -34,7 +34,6 @@ class Site:
     Attributes:
         call: its node.
         cube: it is the cube unit's.
-        function: the function that it stands in.
         line: of the file.
         nodes: the numbers, from left to right.
         lengths: how many numbers each argument holds.
@@ -44,9 +43,7 @@ class Site:
         alone: keys of its own.
     """
 
-    call: cst.Call
     cube: bool
-    function: str
     line: int
     nodes: tuple[cst.BaseExpression, ...]
     lengths: tuple[int, ...]
@@ -86,7 +83,7 @@ def find(program: Program) -> list[Site]:
         own = tuple(f"{stem} of {name} [{i}]" for i in range(len(said))) if several else ()
         shared = tuple(f"{stem} [{i}]" for i in range(len(said)))
         switch = f"{stem}, functions" if several else ""
-        sites.append(Site(node, cube, name, line, tuple(numbers), tuple(lengths), said, switch, shared, own))
+        sites.append(Site(cube, line, tuple(numbers), tuple(lengths), said, switch, shared, own))
     return sites
 
 

@@ -43,22 +43,13 @@ class Enclosure:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Enclosure:
-        """Read what `as_document` wrote."""
+        """Read what `enclosed.enclosure_document` wrote."""
         return cls(
             Path(document["scratch"]),
             tuple(Path(path) for path in document["hidden"]),
             bool(document["read_only"]),
             bool(document["offline"]),
         )
-
-    def as_document(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return {
-            "scratch": str(self.scratch),
-            "hidden": [str(path) for path in self.hidden],
-            "read_only": self.read_only,
-            "offline": self.offline,
-        }
 
 
 def enter(enclosure: Enclosure) -> None:

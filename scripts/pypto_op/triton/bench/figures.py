@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 _RESAMPLES = 1000
+_LEVEL = 0.95
+"""Of the confidence interval: percentile bootstrap over the rounds."""
 CLASSES = ("none", "nan", "inf", "negative", "zero")
 """Classes of a speed-up that does not count, in the order in which they are tried."""
 
@@ -31,20 +33,19 @@ def summary(times: Sequence[float]) -> dict[str, float]:
     }
 
 
-def ratio_interval(rounds: Sequence[tuple[Sequence[float], Sequence[float]]], level: float = 0.95) -> dict[str, float] | None:
+def ratio_interval(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, float] | None:
     """Return the median over the rounds of median(first) / median(second), with its bootstrap interval.
 
     Args:
         rounds: per round the times of both sides, taken one right after the other.
-        level: of the confidence interval (percentile bootstrap over the rounds).
     """
     ratios = [statistics.median(one) / statistics.median(other) for one, other in rounds if one and other and min(other) > 0]
     if not ratios:
         return None
     draw = random.Random(0)
     medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES))
-    low = medians[int((1 - level) / 2 * (_RESAMPLES - 1))]
-    high = medians[math.ceil((1 + level) / 2 * (_RESAMPLES - 1))]
+    low = medians[int((1 - _LEVEL) / 2 * (_RESAMPLES - 1))]
+    high = medians[math.ceil((1 + _LEVEL) / 2 * (_RESAMPLES - 1))]
     return {"ratio": statistics.median(ratios), "low": low, "high": high}
 
 

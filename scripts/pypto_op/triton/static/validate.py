@@ -46,19 +46,18 @@ _SUGGESTIONS = {
 }
 
 
-def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None) -> dict[str, Any]:
+def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, Any]:
     """Check one implementation file without running it.
 
     Args:
         path: the file that defines ModelNew; files beside it that it imports are followed.
         policy: default: the built-in one.
-        scalars: which arguments of forward are known to be numbers or strings; None: go by annotations and defaults.
 
     Returns:
         `valid`, `regression_type` (None, 1, 2 or 3), `checks`, `suggestion`, `policy`, and `error` for a file that cannot
         be read. Every entry of `violations` has `line`, `call`, `reason`, and `file` when it is another file.
     """
-    return read_file(path, policy, scalars).result
+    return read_file(path, policy).result
 
 
 @dataclass(frozen=True)
