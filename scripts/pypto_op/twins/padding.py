@@ -96,17 +96,16 @@ class Padding(DispatchMode):
                 lost |= away
                 found = found + torch.where(away, 0.0, product)
         self.met = self.met or bool(lost.any())
-        return torch.where(lost, torch.zeros_like(found), found) if func is aten.mul.Tensor else found
+        return found.masked_fill(lost, 0.0) if func is aten.mul.Tensor else found
 
 
 def _counted(real: torch.Tensor | None, side: torch.Tensor) -> torch.Tensor:
     """Return 1 where an operand counts: what is not 0 is no padding, wherever it came from."""
-    ones = torch.ones_like(side)
-    return ones if real is None else torch.where(side == 0, real, ones)
+    return torch.ones_like(side) if real is None else real.masked_fill(torch.ne(side, 0.0), 1.0)
 
 
 def _added(bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1) -> torch.Tensor:
-    return bias * beta + torch.matmul(left, right) * alpha
+    return torch.add(torch.mul(bias, beta), torch.matmul(left, right), alpha=alpha)
 
 
 _PRODUCTS = frozenset({aten.mul.Tensor, aten.mm.default, aten.bmm.default})
