@@ -47,6 +47,20 @@ def test_whole_numbers_have_other_values_at_once_and_beyond_short_rows(tmp_path:
     assert all(2 * case.get("pad", 1) <= case.get("window", 3) for case in pooled), "none that SPEC.md rules out"
 
 
+@pytest.mark.parametrize("window", ["gap < 384", "gap < WINDOW", "not gap >= 384"])
+def test_rows_exceed_twice_a_number_that_the_golden_compares_with(window: str, tmp_path: Path) -> None:
+    """A window of 768 where SPEC.md says 384 passed: no row was longer, and a bias hid what lies so far away."""
+    sources = unseen("window_attention", tmp_path)
+    golden = sources.ws.golden
+    text = golden.read_text(encoding="utf-8")
+    golden.write_text(f"WINDOW = 384\n{text.replace('gap < window', window)}", encoding="utf-8")
+    cases = suite_cases.cases(sources)
+    assert {case["shape"]["S"] for case in cases if "_past_384" in case["id"]} == {2 * 384 + 3}
+    golden.write_text(text, encoding="utf-8")
+    # The row longer than 40 is there already.
+    assert not [case for case in suite_cases.cases(sources) if "_past_" in case["id"]]
+
+
 @pytest.mark.parametrize("dtypes", [["float32"], ["float32", "bfloat16"]])
 def test_values_in_bfloat16_exceed_float16(tmp_path: Path, dtypes: list[str]) -> None:
     """A detour by float16 keeps every bit of a bfloat16, and what is huge stayed below 65504."""

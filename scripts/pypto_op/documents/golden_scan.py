@@ -103,6 +103,20 @@ def shares(path: Path, function: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def compared_numbers(path: Path, function: str) -> frozenset[int]:
+    """Return the whole numbers that a golden's file compares something with, written there or by name: a window of 256.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    tree = parse(read_text(path), path)
+    constants = {target.id: value for targets, value in assignments(tree) for target in targets if isinstance(target, ast.Name)}
+    compared = [node for own in functions_of(path, function).values() for node in ast.walk(own) if isinstance(node, ast.Compare)]
+    sides = [side for node in compared for side in (node.left, *node.comparators)]
+    values = [constants.get(side.id) if isinstance(side, ast.Name) else side for side in sides]
+    return frozenset(value.value for value in values if isinstance(value, ast.Constant) and type(value.value) is int)
+
+
 def _is_lerp(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and called(node) in ("lerp", "lerp_")
 

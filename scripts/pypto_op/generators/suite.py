@@ -39,7 +39,7 @@ def cases(sources: Sources, dropped: dict[str, str] | None = None) -> list[Case]
 def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
-    for fill in (_structure, _ordinary, _edges, sizes.long, whole_numbers.along, near_ends, _hurting):
+    for fill in (_structure, _ordinary, _edges, sizes.long, whole_numbers.past, whole_numbers.along, near_ends, _hurting):
         fill(maker)
     maker.complete()
     return maker

@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import constraints
+from pypto_op.documents import constraints, golden_scan
+from pypto_op.documents.knobs import ZONE
 from pypto_op.generators.sources import INTEGERS, Sizes, Sources
+from pypto_op.generators.walks import REST
 from pypto_op.vocabulary import Level
 
 if TYPE_CHECKING:
     from pypto_op.generators.case_maker import Case, Maker
 
+_LEAST_PAST, _MOST_PAST = 8, 512
+"""Of the numbers that rows are made longer than: an attention holds the square of a row."""
 MOST_WHOLE = 1 << 20
 """The greatest value of a whole number that a case has: the golden may loop over it."""
 _FAR = 1000
@@ -66,6 +70,26 @@ def along(maker: Maker) -> None:
             kept = constraints.whole_ends(maker.sources.spec.shape_constraints, name, longest)
             if kept is not None and None not in kept:
                 _add_legal(maker, Level.L4, f"{name}_{number}_along_{axis}", longest, {name: number})
+
+
+def past(maker: Maker) -> None:
+    """Add rows more than twice as long as a number that the golden compares with, or a whole number's default, where none is.
+
+    A window of 512 is one of 256 in every shorter row. A bias that grows with the distance hides what lies so far away; so the
+    tensors of one axis are tiny in a second case.
+    """
+    sources = maker.sources
+    compared = golden_scan.compared_numbers(sources.ws.golden, sources.ws.golden_name())
+    usual = {sources.whole_numbers[name] for name in _free(maker)}
+    numbers = sorted(number for number in compared | usual if _LEAST_PAST <= number <= _MOST_PAST)
+    flat = [port.name for port in sources.tensors if port.name in sources.floating and len(port.shape) == 1]
+    for axis in maker.long:
+        for number in numbers:
+            sizes = sources.fitted(maker.base, {axis: 2 * number + REST}, up=True)
+            if not any(case["precision"] and case["shape"][axis] >= sizes[axis] for case in maker.cases):
+                maker.add(Level.L4, f"{axis}_past_{number}", sizes)
+            if flat:
+                maker.add(Level.L4, f"{axis}_past_{number}_near", sizes, knobs={ZONE: dict.fromkeys(flat, "tiny")})
 
 
 def _free(maker: Maker) -> list[str]:

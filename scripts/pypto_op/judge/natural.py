@@ -89,14 +89,16 @@ def _share(answer: Leaves, native: Leaves, at_ties: Mapping[int, torch.Tensor | 
 
 
 def _parted(ways: Sequence[torch.Tensor], golden: torch.Tensor, policy: Policy) -> torch.Tensor | None:
-    """Return where the right answers differ by more than the tolerance: what lies near a tie is no rounding error."""
+    """Return where the right answers differ by more than the tolerance, or are not all finite: that is no rounding error."""
     if not ways:
         return None
     numbers = policy.for_dtype(str(golden.dtype))
     together = torch.stack([way.to(torch.float64) for way in ways])
     spread = together.amax(dim=0) - together.amin(dim=0)
     relative = float(numbers.get("rtol", numbers.get("mare", 0.0)))
-    return torch.gt(spread, float(numbers.get("atol", 0.0)) + relative * golden.to(torch.float64).abs())
+    apart = torch.gt(spread, float(numbers.get("atol", 0.0)) + relative * golden.to(torch.float64).abs())
+    finite = torch.isfinite(together)
+    return apart | (finite.any(dim=0) & ~finite.all(dim=0))
 
 
 def _share_of(leaf: TensorComparison, dtype: torch.dtype, policy: Policy) -> float:

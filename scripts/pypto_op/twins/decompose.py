@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.twins import convolutions
+
 _OF_TORCH = (
     "_scaled_dot_product_flash_attention_for_cpu",
     "_fused_rms_norm",
@@ -20,8 +22,12 @@ _OF_TORCH = (
     "addmm",
     "addmv",
     "baddbmm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
     "linalg_vector_norm",
     "mse_loss",
+    "multi_margin_loss",
     "mv",
     "native_group_norm",
     "native_layer_norm",
@@ -29,7 +35,11 @@ _OF_TORCH = (
     "native_group_norm_backward",
     "native_batch_norm_backward",
     "_fused_rms_norm_backward",
+    "nll_loss2d_forward",
+    "nll_loss_forward",
     "norm",
+    "smooth_l1_loss",
+    "soft_margin_loss",
 )
 
 _VARIANCES = ("var", "std", "var_mean", "std_mean")
@@ -39,7 +49,7 @@ _HALF = (torch.float16, torch.bfloat16)
 _SOFTMAXES = ("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data")
 
 HIDING_A_SUM = (*_OF_TORCH, *_VARIANCES, *_SOFTMAXES, "logsumexp", "dot")
-"""Names of the operators that `decompositions` takes apart."""
+"""Names of the operators that `decompositions` takes apart into a few lines; a convolution becomes some for each tap."""
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +69,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     table |= {aten.logsumexp.default: _logsumexp, aten.dot.default: _dot}
     table |= {aten._softmax_backward_data.default: _softmax_backward}
     table |= {aten._log_softmax_backward_data.default: _log_softmax_backward}
-    return table | _variances()
+    return table | _variances() | convolutions.table()
 
 
 def _softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:

@@ -37,7 +37,7 @@ def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tens
 
 
 def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return `actual` where it lies between the answers, else the nearer end; special values come from the usual one."""
+    """Return `actual` where it lies between the finite answers, else the nearer end; a special value where an answer has it."""
     chosen = usual.clone(memory_format=torch.contiguous_format)
     flat = chosen.view(-1)
     for offset, (mine, *told) in pieces([actual, usual, *others]):
@@ -46,12 +46,11 @@ def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.T
             apart |= answer != told[0]
         where = apart.nonzero().reshape(-1)
         mine, *told = (part[where] for part in (mine, *told))
-        low, high = told[0].to(torch.float64), told[0].to(torch.float64)
-        sound = torch.isfinite(low) & torch.isfinite(mine)
+        low = high = _finite(told[0])
         for answer in told[1:]:
-            wide = answer.to(torch.float64)
+            wide = _finite(answer)
             low, high = torch.fmin(low, wide), torch.fmax(high, wide)
-        sound &= torch.isfinite(low) & torch.isfinite(high) & (low < high)
+        sound = torch.isfinite(mine) & torch.isfinite(low)
         part = told[0].clone()
         part[sound] = mine.to(torch.float64).clamp(low, high)[sound].to(usual.dtype)
         for answer in told[1:]:  # where one answer is special and so is the candidate's, it is right
@@ -59,6 +58,12 @@ def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.T
             part[same] = answer[same]
         flat[offset + where] = part
     return chosen
+
+
+def _finite(answer: torch.Tensor) -> torch.Tensor:
+    """Return an answer in float64, NaN where it is special: no number lies between one and a finite answer."""
+    wide = answer.to(torch.float64)
+    return torch.where(torch.isfinite(wide), wide, torch.nan)
 
 
 def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -106,5 +111,8 @@ def shifted(twin: torch.Tensor, answers: Sequence[torch.Tensor], expected: torch
     """
     if not twin.is_floating_point() or len(answers) < 2:
         return twin
-    error = twin.to(torch.float64) - nearest(twin, answers)
-    return torch.where(torch.isfinite(error), expected + error, twin.to(torch.float64)).to(twin.dtype)
+    wide = twin.to(torch.float64)
+    error = wide - nearest(twin, answers)
+    found = torch.where(torch.isfinite(error), expected + error, wide)
+    # A twin that is special where right answers part, and the expected one is not, says nothing about rounding.
+    return torch.where(torch.isfinite(wide) | ~torch.isfinite(expected), found, expected).to(twin.dtype)

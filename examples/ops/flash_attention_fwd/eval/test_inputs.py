@@ -77,6 +77,9 @@ def _zone(name, shape):
     if name == "exact_huge_scores":  # near 1e5, 32 apart, the same in each order: a maximum in 16 bits leaves exp(96) = inf
         q, k = (torch.randint(-31, 32, shape, device=DEVICE).to(torch.float32) for _ in range(2))
         return q * 8.0, k * 4.0 * root, v
+    if name == "far_below":  # exact scores below -1e4, of which a row under the causal flag sees one: a mask of -1e4 lies above
+        q, k = (torch.randint(1, 32, shape, device=DEVICE).to(torch.float32) for _ in range(2))
+        return q * 8.0, k * -4.0 * root, v
     if name == "alternating":
         return q, k, v * (1.0 - 2.0 * (position % 2.0))
     if name == "last_spike":  # the last key takes most of the weight of every query that sees it
@@ -87,6 +90,8 @@ def _zone(name, shape):
         return q * 0.1 + 1.0, k * 0.1 + position * (8.0 / (root * length)), v
     if name == "falling":
         return q * 0.1 + 1.0, k * 0.1 - position * (8.0 / (root * length)), v
+    if name == "steep_rise":  # each tile lies 110 above the last: a maximum that stays behind makes exp(110) = inf
+        return q * 0.1 + 1.0, k * 0.1 + position * (110.0 / (128.0 * root)), v
     if name == "steep_fall":  # each tile lies 100 below the last: a maximum that does not run rescales by exp(100) = inf
         return q * 0.1 + 1.0, k * 0.1 - position * (220.0 / (root * length)), v
     if name == "all_negative":  # scores near -120: a maximum that starts at 0 leaves exp(-120) = 0 everywhere

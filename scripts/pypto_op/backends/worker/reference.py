@@ -28,6 +28,7 @@ from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.backends.worker.unread import unread
 from pypto_op.twins.half_range import HALF_RANGE, HalfRange
+from pypto_op.twins.padding import Padding
 from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
 
@@ -234,7 +235,8 @@ def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple
 
     Returns:
         The outputs of each way, one way after another: with the roundings that the golden demands, then with the values that lie
-        near ties on other sides of them (`near_ties`). The facts say how many ways there are.
+        near ties on other sides of them (`near_ties`), then with other products of padding and NaN (`twins.padding`). The facts
+        say how many ways there are.
     """
 
     def run(mode: AbstractContextManager[Any], given: list[Any]) -> Any:
@@ -259,8 +261,20 @@ def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple
         ways.append([mode.unrounded(leaf) for leaf in other])
     if modes and exact.codes:
         ways += _extents(ways)
+    for padding in (Padding(), Padding(counts=True)) if _any_special(values) else ():
+        mode = Doubled(steps)
+        with padding:
+            other = _leaves(run(mode, [widened(value) for value in values]), name, file)
+            if padding.met:
+                ways.append([mode.unrounded(leaf) for leaf in other])
     found = [leaf.detach().contiguous() for way in ways for leaf in way]
     return found, {"structure": structure_of(returned), "mutated_inputs": mutated, "ways": len(ways)}
+
+
+def _any_special(values: list[Any]) -> bool:
+    """Whether a float among some arguments is a NaN or an infinity."""
+    tensors = (value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point())
+    return any(not bool(tensor.isfinite().all()) for tensor in tensors)
 
 
 def _extents(ways: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
