@@ -18,11 +18,9 @@ _REACHES = frozenset(
 _MAKES_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
 _NUMBERS = {"builtins.float": float, "builtins.int": int, "builtins.bool": bool}
 
-_PLAIN = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "int", "float", "bool", "str"))
-
 
 def is_instance(args: list[Value]) -> Value:
-    """Return whether a value is a tensor, or one of Python's own kinds that a tensor is not, where that is known.
+    """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not.
 
     No tensor is a distributed one: forward is given plain ones, and may not make such.
     """
@@ -31,24 +29,15 @@ def is_instance(args: list[Value]) -> Value:
     value, kind = args
     if all(map(_is_distributed, options(kind))):
         return Host(False) if all(isinstance(option, Tensor) for option in options(value)) else Host()
-    doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
-    if _is_plain(kind) and all(isinstance(option, Tensor) for option in options(value)) and not doubtful:
-        return Host(False)
     if isinstance(kind, Ext) and kind.name == "torch.Tensor":
         kinds = {isinstance(option, Tensor) for option in options(value)}
         sure = all(
             isinstance(option, (Tensor, Ext, Container, Function, Kernel)) or _is_constant(option) or _is_context(option)
             for option in options(value)
         )
+        doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
         return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
     return Host()
-
-
-def _is_plain(kind: Value) -> bool:
-    """Whether a class is one of Python's own that no tensor is, or several of them."""
-    if isinstance(kind, Container):
-        return kind.kind == "tuple" and kind.complete and bool(kind.members()) and all(map(_is_plain, kind.members()))
-    return isinstance(kind, Ext) and kind.name in _PLAIN
 
 
 def _is_context(value: Value) -> bool:
