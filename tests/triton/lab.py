@@ -34,6 +34,7 @@ FRESH = (
     "fresh_tenth",
     "fresh_eleventh",
     "fresh_twelfth",
+    "fresh_thirteenth",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

@@ -18,6 +18,7 @@ EVEN = torch.rand(9, 20, generator=DRAWS)
 NORMAL = torch.randn(9, 20, generator=DRAWS)
 WHOLE = torch.randint(0, 9, (9, 20), generator=DRAWS)
 BINS = torch.linspace(-1, 1, 5)
+BYTES = torch.arange(-60, 60, dtype=torch.int8)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,15 @@ BINS = torch.linspace(-1, 1, 5)
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: NORMAL.round(), "round (halfway)"), (lambda: ((NORMAL * 8 - 0.5) / 2).round(), "round (halfway)"),
      (lambda: (NORMAL * 0.3).round(), ""), (lambda: (NORMAL / NORMAL.amax()).round(), ""), (lambda: NORMAL.round(decimals=1), ""),
-     (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
+     (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num"),
+     (lambda: EVEN.norm(1), "linalg_vector_norm (lower), linalg_vector_norm (root of zero)"),
+     (lambda: EVEN.prod(1), "prod (lower)"),
+     (lambda: torch.div(EVEN, 0.5, rounding_mode="floor"), "div (lower)"), (lambda: EVEN.erf(), "erf (lower)"),
+     (lambda: EVEN / 0.5, ""), (lambda: torch.fmax(EVEN, NORMAL), "fmax (nan)"), (lambda: NORMAL.nansum(), "nansum (nan)"),
+     (lambda: BYTES + BYTES, "add (wraps)"), (lambda: BYTES * BYTES, ""), (lambda: BYTES // 9 * BYTES, ""),
+     (lambda: WHOLE.mul(9).to(torch.int8), "to_copy (wraps)"), (lambda: WHOLE.mul(99).to(torch.int8), ""),
+     (lambda: EVEN.scatter_reduce(0, WHOLE, EVEN, "amax"), "scatter_reduce (unnamed place)"),
+     (lambda: EVEN.scatter_reduce(0, WHOLE // 2, EVEN, "amax"), "")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
@@ -148,6 +157,21 @@ def test_inputs_reach_what_was_idle() -> None:
     assert (int(small.max()), int(large.min()), int(large.max())) == (255, -(2**14), 2**14)
     assert [*ways([WHOLE], {"relu in line 3": False})] == ["within missing"]
     assert ways([WHOLE.flatten().sort().values, torch.randperm(9)], {"clamp in line 3": False}) == {}
+
+
+def test_signs_and_nan_stand_in_other_places_of_each_tensor() -> None:
+    one, two = ways([EVEN, EVEN + 0.1], {"div (lower) in line 3": False})["reach mirrored"]
+    assert torch.equal(one.abs(), EVEN) and bool((one * two < 0).any() and (one * two > 0).any() and (one[0] <= 0).all())
+    one, two = ways([EVEN, NORMAL], {"fmax (nan) in line 3": False})["reach nan"]
+    assert bool(one.isnan().any() and two.isnan().any()) and not bool((one.isnan() & two.isnan()).any())
+    assert "reach mirrored" not in ways([NORMAL], {"relu in line 3": False})
+
+
+def test_an_operator_that_picks_elements_is_known() -> None:
+    for forward, picks in ((lambda: NORMAL.amax(1), True), (lambda: NORMAL.topk(3), True), (lambda: NORMAL.sum(1), False)):
+        with idle.Idle(Path(__file__)) as watch:
+            forward()
+        assert watch.picks is picks
 
 
 def test_rows_far_below_zero_are_among_what_is_reached() -> None:

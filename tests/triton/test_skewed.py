@@ -53,7 +53,7 @@ def test_what_lies_around_zero_is_moved_to_one_side(tensor: torch.Tensor, move: 
 )
 def test_far_inputs_are_larger_the_last_slices_the_largest_and_the_first_rows_far_below_zero(tensor: torch.Tensor) -> None:
     (moved,) = skewed.skewed([tensor], skewed.FAR)
-    most = 16.0 if tensor.dtype is torch.float16 else 128.0
+    most = 512.0 if tensor.dtype is torch.float16 else 128.0
     assert (moved.shape, moved.stride(), moved.dtype) == (tensor.shape, tensor.stride(), tensor.dtype)
     assert 0.7 * most < moved.abs().max() <= most and torch.equal(moved == 0, tensor == 0)
     assert all(bool((last[last != 0] > 0.5 * most).all()) for last in (moved[-1, 1:], moved[1:, -1]))
@@ -96,6 +96,14 @@ def test_a_single_row_is_not_sunk() -> None:
 def test_where_far_is_infinite_less_is_tried() -> None:
     (moved,), (half,) = skewed.skewed([NORMAL], skewed.LESS), skewed.skewed([NORMAL.half() / 2], skewed.LESS)
     assert 12 < float(moved.max()) <= 16 and 6 < float(half.max()) <= 8 and bool(half.exp().isfinite().all())
+    (middle,) = skewed.skewed([NORMAL.half()], skewed.MIDDLE)
+    assert 12 < float(middle.max()) <= 16 and bool(middle.square().isfinite().all()) and skewed.has_half([NORMAL, middle])
+    assert skewed.skewed([NORMAL], skewed.MIDDLE) is None
+
+
+def test_far_inputs_hold_twice_what_was_there_twice() -> None:
+    (moved,) = skewed.skewed([torch.cat([NORMAL[:, :20], NORMAL[:, :20]], -1)], skewed.FAR)
+    assert torch.equal(moved[:, :20], moved[:, 20:]) and moved.abs().max() > 100
 
 
 def test_what_is_large_already_or_of_one_sign_is_not_made_larger() -> None:

@@ -65,11 +65,16 @@ class Barriers:
         self._loads: list[_Loaded] = []
         self._plain_load: Callable[..., Any] = _not_installed
 
-    def install(self, builder: Any) -> None:
-        """Wrap the functions of the interpreter's builder, and what lets lanes wait for each other."""
+    def install(self, builder: Any, plain_load: Callable[..., Any]) -> None:
+        """Wrap the functions of the interpreter's builder, and what lets lanes wait for each other.
+
+        Args:
+            builder: the interpreter's.
+            plain_load: its load that nobody watches.
+        """
         from triton.runtime.interpreter import ReduceScanOpInterface
 
-        self._plain_load = builder.create_masked_load
+        self._plain_load = plain_load
         builder.create_masked_load = self._around_load(builder.create_masked_load)
         builder.create_masked_store = self._around_store(builder.create_masked_store)
         for owner, name in (*((builder, name) for name in _WAITS), (ReduceScanOpInterface, "apply")):

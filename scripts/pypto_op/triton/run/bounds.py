@@ -86,11 +86,12 @@ class Bounds:
         from triton.runtime.interpreter import InterpreterBuilder
 
         builder: Any = InterpreterBuilder
+        plain_load = builder.create_masked_load  # what a store changes is looked at by no load of the kernel
         self.lanes.install(builder)
         self.unread.install(builder)
         self.products.install(builder)
-        self.barriers.install(builder)
-        self.races.install(builder)  # it reads what lies at addresses that are right
+        self.barriers.install(builder, plain_load)
+        self.races.install(builder, plain_load)  # it reads what lies at addresses that are right
         for name, does, pointer, mask in _ASKED:
             setattr(builder, name, self._checked(getattr(builder, name), does, pointer, mask))
         for name in _MAKE_POINTERS:

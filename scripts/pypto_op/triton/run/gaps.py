@@ -5,7 +5,8 @@ Seen in triton 3.7.1:
 - a float argument stays a Python float, which has no `.to`; compiled, it is a float32 scalar;
 - an annotation that says constexpr in other words (`"tl.constexpr"` below `from __future__ import annotations`) is not known;
 - `a and b` on blocks yields `b`, since every block counts as true, and `not a` is False; compiled, they are `a & b` and the
-  opposite of `a`, element by element.
+  opposite of `a`, element by element;
+- a dtype that a jitted function is given is the plain one, which has no `.value`; compiled, it is a constexpr.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ _LOGIC = {ast.And: "logical_and", ast.Or: "logical_or"}
 
 def mend() -> None:
     """Replace the interpreter's functions in this process."""
+    import triton.language as tl
     from triton.runtime import interpreter
 
     convert, start = interpreter._implicit_cvt, interpreter.GridExecutor.__init__
 
     def converted(arg: Any) -> Any:
-        import triton.language as tl
-
         if type(arg) is not float:
             return convert(arg)
         return tl.core.tensor(interpreter.TensorHandle(np.array([arg], dtype=np.float32), tl.float32), tl.float32)
@@ -35,6 +35,7 @@ def mend() -> None:
         start(self, fn, *args, **kwargs)
         self.constexprs = [name for name in self.arg_names if "constexpr" in str(fn.__annotations__.get(name))]
 
+    tl.dtype.value = property(lambda dtype: dtype)
     interpreter._implicit_cvt = converted
     interpreter.GridExecutor.__init__ = started
     interpreter.ASTTransformer.visit_BoolOp = _visit_logic

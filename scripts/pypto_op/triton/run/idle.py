@@ -45,13 +45,14 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         found: by the operator's name, its side and its line in the task: whether it worked on whole numbers alone.
         busy: the same of what did something in some call.
         unordered: which of equal elements is meant nobody knows.
+        picks: an operator picks some of its elements (`sides.PICKS`).
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: dict[str, bool] = {}
         self.busy: set[str] = set()
-        self.unordered = False
+        self.unordered = self.picks = False
         self._path = str(path)
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
         self._made: set[int] = set()  # memory of what an operator computed
@@ -66,6 +67,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = str(func.overloadpacket.__name__)
         plain = name.rstrip("_") or name
         self.unordered = self.unordered or sides.is_unordered(plain, kwargs or {})
+        self.picks = self.picks or plain in sides.PICKS
         copies = name != plain and plain in _WATCHED
         exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
@@ -152,7 +154,8 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def told(idle: Collection[str]) -> list[str]:
     """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
-    named = sorted(key for key in idle if not any(f"({side})" in key for side in (sides.FAR, *sides.OF_ZERO)))
+    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, *sides.OF_ZERO)
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in needless))
     if not named:
         return []
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""

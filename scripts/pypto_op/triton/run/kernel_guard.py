@@ -44,7 +44,7 @@ _REFUSED = (
 )  # fmt: skip
 _MOST_TOLD = 5
 _MOST_NUMBERS = 10_000
-_CONSTANT = frozenset({"ConstexprFunction"})
+_CONSTANT, _CONSTEXPR = frozenset({"ConstexprFunction"}), frozenset({"constexpr"})
 _BEHIND = frozenset({"handle", "data"})
 _OURS = str(Path(__file__).resolve().parents[2]) + os.sep
 
@@ -188,7 +188,7 @@ class KernelGuard:
             if not isinstance(function, MethodType):
                 self._known[id(function)] = function
             return function
-        if is_jitted(function, _CONSTANT):
+        if is_jitted(function, _CONSTANT) or _is_constant_function(function):
             return self._on_constants(function)
         name = getattr(function, "__qualname__", None) or type(function).__name__
         self._deny(f"{name}, which is no function of Triton's")
@@ -285,6 +285,11 @@ class KernelGuard:
         if len(self.denied) < _MOST_TOLD:
             line = own_line(self.own)
             self.denied.append(f"{what} ({line})" if line else what)
+
+
+def _is_constant_function(value: Any) -> bool:
+    """Whether a value is a function under `tl.constexpr`, which the compiler calls as one under `triton.constexpr_function`."""
+    return is_jitted(value, _CONSTEXPR) and isinstance(value.value, FunctionType)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -38,7 +38,7 @@ def is_natural(
             `FACTOR` times.
     """
     factor = ORDERS_FACTOR if orders else FACTOR
-    if any(want.shape != right.shape or right.dtype is not torch.float64 or not _near(want, right) for want, _, right in leaves):
+    if any(want.shape != right.shape or not _near(want, right) for want, _, right in leaves):
         return False
     wants, gots, rights = ([leaf[i] for leaf in leaves] for i in range(3))
     twins = [wants, *([one.to(want) for one, want in zip(order, wants, strict=True)] for order in orders)]
@@ -98,7 +98,9 @@ def _each_element(
 
 
 def _near(reference: torch.Tensor, truth: torch.Tensor) -> bool:
-    """Whether the reference is near (root mean square, relative) to its float64 run, or that is another computation (dropout)."""
+    """Whether the reference is near (root mean square, relative) to its float64 run, or that is none (dropout, a cast)."""
+    if truth.dtype is not torch.float64:
+        return False
     both = torch.isfinite(truth) & torch.isfinite(reference)
     right, off = truth[both], reference[both].to(torch.float64) - truth[both]
     return bool(off.square().mean().sqrt() <= _contract(reference)["mere"] * right.square().mean().sqrt())

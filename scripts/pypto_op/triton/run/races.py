@@ -82,9 +82,14 @@ class Races:
         self._firsts: dict[int, tuple[int, Any]] = {}  # address: which program changed it by an atomic first, and what was there
         self._looked: set[tuple[int, int]] = set()  # programs and addresses
 
-    def install(self, builder: Any) -> None:
-        """Wrap the functions of the interpreter's builder."""
-        self._plain_load = builder.create_masked_load
+    def install(self, builder: Any, plain_load: Callable[..., Any]) -> None:
+        """Wrap the functions of the interpreter's builder.
+
+        Args:
+            builder: the interpreter's.
+            plain_load: its load that nobody watches.
+        """
+        self._plain_load = plain_load
         builder.create_masked_load = self._around_load(builder.create_masked_load)
         builder.create_masked_store = self._around_store(builder.create_masked_store)
         builder.create_atomic_rmw = self._around_atomic(builder.create_atomic_rmw, 1, 3)

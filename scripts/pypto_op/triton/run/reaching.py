@@ -5,6 +5,7 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -25,6 +26,10 @@ REACH, MEET, WITHIN = "reach", "meet", "within"
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 _LOST = (float("nan"), float("inf"), float("-inf"))
+_ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
+"""`x != x` is one way to ask."""
+_MISSES = 5
+"""One number of so many is none then, or has the other sign."""
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN = "both", "up", "down"
@@ -81,11 +86,15 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         return any(f"({side})" in name for name in idle for side in wanted)
 
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
+    if floats and not alone and skewed.of_one_sign(inputs):
+        yield f"{REACH} mirrored", partial(_changed, inputs, _mirroring())
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     for name, change in _CHANGES.items() if floats else ():
         if change is _zero or not alone:
             yield name, partial(_changed, inputs, change)
+    if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
+        yield f"{REACH} nan", partial(_changed, inputs, _missing(), scales=True)
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
         # the distance of equal rows is the root of what rounding leaves, in the reference, too
         far = any(sides.DISTANCE in name for name in idle if f"({sides.EQUAL})" in name)
@@ -252,6 +261,31 @@ def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIG
         memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
     else:
         memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
+
+
+def _mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what lets a tensor of one sign have the other one in half of its rows, and in some places; each has other ones."""
+    turns = itertools.count()
+
+    def mirror(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+            memory, turn = memory_of(copy), next(turns)
+            halves = memory[: len(memory) // 2], memory[len(memory) // 2 :]
+            halves[turn % 2].neg_()
+            halves[1 - turn % 2][:: _MISSES + turn].neg_()
+
+    return mirror
+
+
+def _missing() -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what puts NaN in the place of some numbers, in each tensor in other places: what is greater is known then."""
+    turns = itertools.count()
+
+    def miss(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if not is_sorted(tensor):
+            memory_of(copy)[next(turns) % _MISSES :: _MISSES] = float("nan")
+
+    return miss
 
 
 def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -17,7 +17,7 @@ import torch
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
 HALF = "halfway"
 """Between two whole numbers; `torch.round` takes the even one there, and a kernel that adds 0.5 takes the greater one."""
-GUARD = "guard of zero"
+GUARD, NAN, WRAPS, UNNAMED = "guard of zero", "nan", "wraps", "unnamed place"
 OF_ZERO = (ROOT, GUARD)
 """Sides to which zeros alone come."""
 WITHOUT = "without"
@@ -44,6 +44,17 @@ def _power(args: Any, kwargs: Any) -> Bounds:
     return (0, 0) if isinstance(power, (int, float)) and float(power).is_integer() and power not in (0, 1, 2) else _NOTHING
 
 
+def _norm(args: Any, kwargs: Any) -> Bounds:
+    """A norm takes absolute values, but where its power is even."""
+    power = _given(1, "ord", 2)(args, kwargs)
+    return _NOTHING if power % 2 == 0 else (0, 0)
+
+
+def _rounded(args: Any, kwargs: Any) -> Bounds:
+    """A quotient that is rounded down is not one that is cut off."""
+    return (0, None) if kwargs.get("rounding_mode") else _NOTHING
+
+
 def _clipped(args: Any, kwargs: Any) -> Bounds:
     eps = _given(1, "eps")(args, kwargs)
     return _NOTHING if eps is None else (eps, 1 - eps)
@@ -68,9 +79,15 @@ _FLOATS: dict[str, Callable[[Any, Any], Bounds]] = {
     "pow": _power,
     "logit": _clipped,
     **dict.fromkeys(("atan2", "copysign"), lambda args, kwargs: (0, 0)),
-    **dict.fromkeys(("remainder", "fmod", "floor_divide"), lambda args, kwargs: (0, None)),
+    "linalg_vector_norm": _norm,
+    "div": _rounded,
+    **dict.fromkeys(("remainder", "fmod", "floor_divide", "prod", "cumprod"), lambda args, kwargs: (0, None)),
+    **dict.fromkeys(("erf", "erfc", "sinh", "cosh", "asinh", "atan"), lambda args, kwargs: (0, 0)),
 }
-"""Whole numbers that are never negative are mostly places, and no kernel must take others."""
+"""Whole numbers that are never negative are mostly places, and no kernel must take others.
+
+Products of logarithms, and the usual series, are right above zero alone.
+"""
 _SOFT = ("_softmax", "_log_softmax", "logsumexp", "sigmoid", "silu")
 _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "softplus": lambda args, kwargs: (None, max(_EXP, _SOFT_BOUND(args, kwargs)) / (_SOFT_FACTOR(args, kwargs) or 1.0)),
@@ -87,6 +104,15 @@ _GUARDS, _NEGLIGIBLE = 1e-3, 2.0**10
 """A number up to this that is added guards against zero, and does nothing for elements so many times as large."""
 _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
 """A root of zero is zero, and `x * rsqrt(x)` is no number."""
+_LEAVE_NAN_OUT = frozenset(("nansum", "fmax", "fmin"))
+_MAY_WRAP: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda one, other: one + other,
+    "sub": lambda one, other: one - other,
+    "mul": lambda one, other: one * other,
+}
+_CAST = "_to_copy"
+_SHORT, _NO_FLAGS = 2, 8
+"""Whole numbers of so many bytes wrap around soon; smaller ones than the second are mostly flags, and stay so."""
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
 _ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
@@ -98,7 +124,14 @@ _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
 _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
 """Which of equal elements these return is said nowhere."""
-NAMES = frozenset(("add", *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, "sort"))
+_REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
+"""What they make of a place that no index names is what lay there before, or nothing, as they are told."""
+NAMES = frozenset((
+    "sort", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, *_LEAVE_NAN_OUT,
+    *_REDUCES_INTO,
+))  # fmt: skip
+PICKS = frozenset((*_GREATEST, *_POOLS, *_UNORDERED, "amax", "amin", "aminmax", "sort"))
+"""What only picks elements follows their scale, and a kernel that hides some behind a number of its own does not."""
 PAIRS = _ORDERS | _SEARCHES | _DISTANCES
 """What compares the elements of two tensors (`are_never_equal`)."""
 
@@ -127,12 +160,24 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
     if name in _POOLS:  # neighbours that are alike are in one window now and then
         return {TIES: not bool((given.diff(dim=-1) == 0).any())}
-    if name == "add":
-        return _guards(args, given)
-    if name in _ROOTS:
-        return {ROOT: not bool((out == 0).any())} if given.is_floating_point() else {}
+    if name in _REDUCES_INTO:
+        return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
+    if name == _CAST:
+        return {} if given.is_floating_point() else _wraps(lambda one, _: one, given, 0, out)
+    if name in _MAY_WRAP:
+        if given.is_floating_point():
+            return _guards(args, given) if name == "add" else {}
+        return _wraps(_MAY_WRAP[name], given, _given(1, "other")(args, kwargs), out, kwargs.get("alpha", 1))
+    if name in _LEAVE_NAN_OUT:
+        return {NAN: not bool(given.isnan().any())}
     if name in _ZEROS:
         return {ZERO: not bool((given == 0).any())}
+    found = {ROOT: not bool((out == 0).any())} if name in _ROOTS and given.is_floating_point() else {}
+    return found | _bounded(name, args, kwargs, given)
+
+
+def _bounded(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str, bool]:
+    """Return by side of an operator with bounds, or with numbers for which a formula overflows, whether it was not come to."""
     if name == "copysign":
         given = args[1] if isinstance(args[1], torch.Tensor) else torch.tensor([-1.0, 1.0])
     whole = not given.is_floating_point()
@@ -174,6 +219,16 @@ def is_never_halfway(given: torch.Tensor) -> bool:
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:
     return bool((given > bound if above else given < bound).any())
+
+
+def _wraps(operator: Callable[[Any, Any], Any], given: torch.Tensor, other: Any, out: Any, times: Any = 1) -> dict[str, bool]:
+    """Whether no short whole number came out that does not fit: a kernel may keep to the ends of the range instead."""
+    if out.is_floating_point() or out.dtype is torch.bool or out.element_size() > _SHORT:
+        return {}
+    other = other.long() if isinstance(other, torch.Tensor) else other
+    if not isinstance(other, (int, torch.Tensor)) or int(given.long().abs().max()) < _NO_FLAGS:
+        return {}
+    return {WRAPS: torch.equal(operator(given.long(), other * times), out.long())}
 
 
 def _guards(args: Any, given: torch.Tensor) -> dict[str, bool]:

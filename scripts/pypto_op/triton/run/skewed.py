@@ -19,12 +19,13 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.edges import is_sorted
+from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
 UP, LOW, HIGH, FAR = "up", "low", "high", "far"
-LESS = "less"
-"""As `FAR`, but less: where the reference is infinite then (an exponential)."""
+MIDDLE, LESS = "middle", "less"
+"""As `FAR`, but less: where the reference is infinite then (squares of float16, an exponential)."""
+OF_FAR = (FAR, MIDDLE, LESS)
 _LEAST = 16
 """So many different values has what a continuous distribution drew; signs have fewer, and integers are whole."""
 _SHARE = 0.25
@@ -35,10 +36,10 @@ _MARGIN = 0.05
 """The nearest to zero that a side begins, as a part of its end."""
 _SMALL, _NEAR = 2.0**-8, 2.0**-4
 """What `HIGH` shrinks by: eps = 1e-8 beside a mean square of 1e-5 shows still. What `LOW` leaves of a range by zero."""
-_FAR, _FAR_HALF = 128.0, 16.0
-"""The greatest absolute value after `FAR`; squares and products of float16 stay finite."""
-_LESS, _LESS_HALF = 16.0, 8.0
-"""The same after `LESS`; exp(8) is finite in float16."""
+_FAR, _FAR_HALF = 128.0, 512.0
+"""The greatest absolute value after `FAR`; a kernel must not square in float16 what the reference squares in float32."""
+_ENDS = {FAR: (_FAR, _FAR_HALF), MIDDLE: (_FAR, 16.0), LESS: (16.0, 8.0)}
+"""The same, and that of float16, of each of them: squares of 16 stay finite in float16, and exp(8) does."""
 _LIFTED, _AXIS = 0.9, 8
 """The place in the range above which the last slice goes, along axes of so many elements or more."""
 _SUNK = 0.1
@@ -68,6 +69,8 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
     sides = [_side(tensor) for tensor in tensors_of(inputs)]
     if 0 not in sides and (move != LOW or not {-1, 1} & {*sides}):
         return None
+    if move == MIDDLE and not has_half(inputs):
+        return None  # those of other dtypes were as large
     # Beside a tensor around zero, one of one sign may belong to it: a scale, the deviations of its rows.
     wanted = {0} if 0 in sides else {-1, 1}
     left = iter(sides)
@@ -80,7 +83,7 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
         changed = changed or places is not None
         if places is None:
             return same_layout(tensor)
-        return _lifted(_written(tensor, *places), *places[:2]) if move in (FAR, LESS) else _written(tensor, *places)
+        return _lifted(_written(tensor, *places), *places[:2]) if move in OF_FAR else _written(tensor, *places)
 
     found = map_tensors(inputs, one)
     return found if changed else None
@@ -100,10 +103,15 @@ def of_one_sign(inputs: Any) -> str:
     return f"of the inputs {', '.join(said[:4])}: what a kernel does with such is not tested" if said else ""
 
 
-def larger(tensor: torch.Tensor, *, less: bool = False) -> float:
-    """Return by how much `FAR`, or `LESS`, multiplies a tensor around zero."""
-    most, most_half = (_LESS, _LESS_HALF) if less else (_FAR, _FAR_HALF)
+def larger(tensor: torch.Tensor, move: str = FAR) -> float:
+    """Return by how much `FAR`, or a lesser move, multiplies a tensor around zero."""
+    most, most_half = _ENDS[move]
     return (most_half if tensor.dtype is torch.float16 else most) / float(tensor.abs().max())
+
+
+def has_half(inputs: Any) -> bool:
+    """Whether there is a float16: its squares overflow soon, also where the answer only follows the inputs' scale."""
+    return any(tensor.dtype is torch.float16 for tensor in tensors_of(inputs))
 
 
 def scaled(inputs: Any) -> tuple[Any, float]:
@@ -168,14 +176,14 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
     """Return the ends that a tensor's range gets, and the power its places are raised to; None where it stays as it is."""
     low, high = (float(end) for end in torch.aminmax(tensor))
     if side == 0:
-        far = larger(tensor, less=move == LESS)
+        if move in OF_FAR:
+            far = larger(tensor, move)
+            return (far * low, far * high, 1.0) if far >= 2.0 else None
         ends = {
             UP: (low, high, _POWER),
             LOW: (low, _MARGIN * low, 1.0),
             HIGH: (_SMALL * _MARGIN * high, _SMALL * high, 1.0),
         }
-        if move in (FAR, LESS):
-            return (far * low, far * high, 1.0) if far >= 2.0 else None
         return ends[move]
     near = low if side == 1 else high  # the end by zero
     part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
@@ -221,8 +229,8 @@ def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
     for axis, size in enumerate(moved.shape):
         if size >= _AXIS:
             last.select(axis, -1).fill_(True)
-    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel() or is_sorted(moved) or not bool(last.any()):
-        memory = memory_of(moved)  # both sides to the same distance from zero: the order stays
+    if is_ordered(moved) or memory_of(moved).numel() != moved.numel() or not bool(last.any()):
+        memory = memory_of(moved)  # both sides to the same distance from zero: the order, and what is alike, stays
         memory.copy_(torch.where(memory > 0, memory * (most / end), memory * (most / -begin)))
         return moved
     places = (moved.double() - begin) / (end - begin)

@@ -76,6 +76,7 @@ class Task:
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
         self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
+        self._picks: set[int] = set()  # cases whose reference picks elements
         self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
@@ -217,9 +218,8 @@ class Task:
                 moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
         if self._suit(index, move, moved, seed):
             return move
-        if move == skewed.FAR and index in self._overflowed:
-            return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
-        return ""
+        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._overflowed else ()
+        return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
 
     def _reach(self, index: int, move: str, seed: int) -> str:
         """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
@@ -275,7 +275,7 @@ class Task:
         if move == unread.MOVE:
             pairs = zip(tensors_of(found), tensors_of(self._tried(self._inputs, seed)), strict=True)
             return not all(torch.equal(one, other) for one, other in pairs)
-        return move != skewed.FAR or self._tells_scales(seed)
+        return move != skewed.FAR or index in self._picks or skewed.has_half(moved) or self._tells_scales(seed)
 
     def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
@@ -385,6 +385,7 @@ class Task:
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
+        self._picks |= {index} if watch.picks else set()
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 

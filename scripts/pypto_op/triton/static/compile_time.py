@@ -1,4 +1,4 @@
-"""Functions under `triton.constexpr_function`: a kernel calls them while it is compiled, with numbers and words.
+"""Functions under `triton.constexpr_function` or `tl.constexpr`: a kernel calls them while it is compiled.
 
 Where such a function asks for nothing but its arguments, what it returns follows from them alone, and the run looks at them. So
 its lines count as followed. One that asks for a global, an attribute or another function is left to be refused when it runs.
@@ -7,6 +7,7 @@ its lines count as followed. One that asks for a global, an attribute or another
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -15,7 +16,13 @@ import libcst as cst
 from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import Ext, Function
 
-NAMES = frozenset({"triton.constexpr_function", "triton.runtime.jit.constexpr_function"})
+_LANGUAGES = ("triton.language", "triton.language.core")
+NAMES = frozenset(
+    {"triton.constexpr_function", "triton.runtime.jit.constexpr_function", *(f"{language}.constexpr" for language in _LANGUAGES)}
+)
+_OF_TYPE = re.compile(r"is_[a-z0-9_]+|primitive_bitwidth|int_bitwidth|itemsize")
+"""What a type of Triton's is asked; a number or a word has no such attributes."""
+_TYPE = re.compile(r"u?int\d+|b?float\d+\w*|void")
 _BUILTINS = frozenset({
     "abs", "all", "any", "bool", "divmod", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "pow", "range",
     "reversed", "round", "str", "sum", "tuple", "zip",
@@ -51,16 +58,22 @@ def _is_closed(function: Function, text: str) -> bool:
 
 
 def _is_known(node: ast.AST, own: set[str], function: Function) -> bool:
-    """Whether a name is the function's own or an untouched builtin, and an attribute one of Python's module of mathematics."""
+    """Whether a name is the function's own or an untouched builtin, and an attribute one of a type, or of a known module."""
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         return False
     if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name) and node.value.id not in own and _is_mathematics(node.value.id, function)
+        if not isinstance(node.value, ast.Name):
+            return False
+        if node.value.id in own:
+            return _OF_TYPE.fullmatch(node.attr) is not None
+        module = _module(node.value.id, function)
+        return module == _MODULE or (module in _LANGUAGES and _TYPE.fullmatch(node.attr) is not None)
     if not isinstance(node, ast.Name) or node.id in own:
         return True
-    return (node.id in _BUILTINS and function.scope.lookup(node.id) is None) or _is_mathematics(node.id, function)
+    untouched = node.id in _BUILTINS and function.scope.lookup(node.id) is None
+    return untouched or _module(node.id, function) in (_MODULE, *_LANGUAGES)
 
 
-def _is_mathematics(name: str, function: Function) -> bool:
+def _module(name: str, function: Function) -> str:
     found = function.scope.lookup(name)
-    return isinstance(found, Ext) and found.name == _MODULE
+    return found.name if isinstance(found, Ext) else ""

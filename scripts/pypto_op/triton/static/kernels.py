@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class KernelFacts:
     def outside(self) -> Iterator[tuple[cst.CSTNode, str]]:
         """Yield what the body uses that a device cannot: other libraries, Python functions, lists. The interpreter can."""
         bound = {name for target, _ in _flows(self.node.body) for name in names_in(target)} | set(self.parameters)
+        bound |= _raised(self.node.body)
         for call in _live_calls(self.node.body):
             for callee in self._callees(call):
                 told = _no_device_function(callee)
@@ -282,6 +284,13 @@ def _python_in(value: Value | None) -> bool:
 
 
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
+
+
+def _raised(body: cst.CSTNode) -> set[str]:
+    """Return the names of Python's exceptions that a body only raises: the compiler drops a branch that no constant takes."""
+    calls = (node.exc for node in inside(body) if isinstance(node, cst.Raise))
+    names = {call.func.value for call in calls if isinstance(call, cst.Call) and isinstance(call.func, cst.Name)}
+    return {name for name in names if isinstance(kind := getattr(builtins, name, None), type) and issubclass(kind, Exception)}
 
 
 def _live_calls(node: cst.CSTNode) -> Iterator[cst.Call]:

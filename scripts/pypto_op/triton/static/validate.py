@@ -298,7 +298,9 @@ def _leaves(value: Value, heap: dict[Any, int]) -> list[tuple[str, str]]:
         return [("lost", f"an {'input' if 'input' in origins else 'earlier value'} is returned that no kernel stores to")]
     if isinstance(value, Union):
         states = [state for option in value.options for state in _leaves(option, heap)]
-        return [("written", "")] if states and all(state == "written" for state, _ in states) else states
+        if any(state == "written" for state, _ in states):  # as where forward itself returns early: the run tells
+            states = [("written", ""), *(state for state in states if state[0] not in ("written", "fresh"))]
+        return states
     if isinstance(value, Container):
         return [state for member in value.members() for state in _leaves(member, heap)]
     if isinstance(value, Instance):
