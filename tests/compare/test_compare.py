@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.quickly import examples
 
 from pypto_op.compare import CompareError, compare_leaves, detailed_tensor_compare
+from pypto_op.comparison.noise import zero_is_as_right
 from pypto_op.comparison.numbers import ulp_distance
 from pypto_op.documents.policy import get_policy
 from pypto_op.vocabulary import FailureCategory
@@ -478,3 +479,12 @@ def test_twins_that_do_not_fit_are_refused():
         compare_leaves([twin], [twin], names=["o"], policy=get_policy(), twins=[[twin]])
     with pytest.raises(CompareError):
         compare_leaves([twin], [twin], names=[], policy=get_policy())
+
+
+@pytest.mark.parametrize("value", [NAN, INF])
+@pytest.mark.parametrize("where", ["golden", "truth"])
+def test_zeros_are_not_as_right_as_a_golden_with_special_values(value, where):
+    zeros, cancelled, truth = torch.zeros(4, 8), torch.full((4, 8), 1e-9), torch.zeros(4, 8, dtype=torch.float64)
+    assert zero_is_as_right(zeros, cancelled, truth)
+    {"golden": cancelled, "truth": truth}[where][1, 3] = value
+    assert not zero_is_as_right(zeros, cancelled, truth)

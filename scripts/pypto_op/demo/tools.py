@@ -73,9 +73,17 @@ class Tools:
             check=False,
         )
         if done.returncode not in [int(code) for code in allowed]:
-            said = (done.stderr or done.stdout).strip().splitlines()
             raise InfraError(
-                f"`pypto-op {' '.join(words[:2])}` ended with exit code {done.returncode}: {said[-1] if said else ''}",
+                f"`pypto-op {' '.join(words[:2])}` ended with exit code {done.returncode}: {_error_of(done)}",
                 remedy="run that command by hand",
             )
         return done
+
+
+def _error_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Return why a command ended: with --json the error stands in its output, and stderr may hold lines of progress alone."""
+    try:
+        return str(json.loads(done.stdout)["error"])
+    except (ValueError, LookupError, TypeError):
+        said = (done.stderr or done.stdout).strip().splitlines()
+        return said[-1] if said else ""
