@@ -245,11 +245,13 @@ def test_beside_codes_rows_next_to_0_are_tried(tmp_path: Path, codes: str) -> No
         assert bool((x[::2] > 0.1).all()) and bool((x[1::2] < most).all()) and bool((x[1::2] > 0.0).all())
 
 
-@pytest.mark.parametrize(("default", "far"), [(1.0, [0.1]), (0.5, [])])
-def test_a_share_whose_default_is_its_greatest_value_is_tried_far_below(tmp_path: Path, default: float, far: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("default", "legal", "far"), [(1.0, "(0, 1]", [0.1]), (0.5, "(0, 1]", [0.05]), (1.0, "[0.5, 2]", []), (1e-6, "(0, 1]", [])]
+)
+def test_a_float_scalar_is_tried_far_below_its_default(tmp_path: Path, default: float, legal: str, far: list[float]) -> None:
     """Of a clip in (0, 1] only 1 and 0.5 were tried: a kernel that took every smaller one for 0.5 passed."""
     ports = [tensor("x"), {"name": "clip", "shape": [], "dtype": "float32"}]
-    ws = placed(tmp_path, ports, default_params={"clip": default}, input_ranges={"clip": "(0, 1]"})
+    ws = placed(tmp_path, ports, default_params={"clip": default}, input_ranges={"clip": legal})
     assert [case["clip"] for case in suite_cases.cases(gather(ws)) if "clip_far" in case["id"]] == far
 
 

@@ -41,7 +41,6 @@ def test_only_tensors_are_subtracted(tmp_path: Path) -> None:
         "p - v": ("k", "lse", "q", "v"),
         "x - x.mean(-1, keepdim=True)": (),
     }
-    assert set(found.reductions) == {"matmul", "mean"}
 
 
 @pytest.mark.parametrize(

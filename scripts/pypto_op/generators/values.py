@@ -70,7 +70,7 @@ def scalars(maker: Maker) -> None:
             _among_unlike_rows(maker, port.name, other)
         for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
             maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: other})
-        if (far := _far_below(maker, port.name)) is not None:  # a kernel may hold a share to one half and more
+        if (far := _far_below(maker, port.name)) is not None:
             maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: far})
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
@@ -137,10 +137,15 @@ def _across_the_default(maker: Maker, name: str) -> list[float]:
 
 
 def _far_below(maker: Maker, name: str) -> float | None:
-    """Return a tenth of a float scalar's default where the default is the greatest value of its range; None elsewhere."""
+    """Return a tenth of a float scalar's default; None where it may not be so small. A kernel may hold it to one half or more.
+
+    A default that is small already, such as an eps, is crossed elsewhere (`_across_the_default`).
+    """
     default = float_scalars(maker.sources).get(name)
+    if default is None or abs(default) < _SMALL_SCALAR:
+        return None
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    return default / 10 if default and default == kept.high and kept.holds(default / 10) else None
+    return default / 10 if kept.holds(default / 10) else None
 
 
 def _float_ends(maker: Maker, name: str) -> list[float]:
