@@ -160,11 +160,11 @@ def test_inputs_reach_what_was_idle() -> None:
 
 
 def test_signs_and_nan_stand_in_other_places_of_each_tensor() -> None:
-    one, two = ways([EVEN, EVEN + 0.1], {"div (lower) in line 3": False})["reach mirrored"]
+    one, two = ways([EVEN, EVEN + 0.1], {"div (lower) in line 3": False})["within mirrored"]
     assert torch.equal(one.abs(), EVEN) and bool((one * two < 0).any() and (one * two > 0).any() and (one[0] <= 0).all())
     one, two = ways([EVEN, NORMAL], {"fmax (nan) in line 3": False})["reach nan"]
     assert bool(one.isnan().any() and two.isnan().any()) and not bool((one.isnan() & two.isnan()).any())
-    assert "reach mirrored" not in ways([NORMAL], {"relu in line 3": False})
+    assert "within mirrored" not in ways([NORMAL], {"relu in line 3": False})
 
 
 def test_an_operator_that_picks_elements_is_known() -> None:

@@ -21,7 +21,7 @@ from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, sa
 REACH, MEET, WITHIN = "reach", "meet", "within"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
 
-`WITHIN` is a `REACH` within the range of the task's own inputs.
+`WITHIN` is a `REACH` of the size of the task's own inputs.
 """
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
@@ -47,8 +47,8 @@ TOLD = (
 )
 TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
-    "pass they come there: whole rows are zero, elements are alike or lie halfway between whole numbers, or no whole number is "
-    "the least"
+    "pass they come there: whole rows are zero or have the other sign, elements are alike or lie halfway between whole numbers, "
+    "or no whole number is the least"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -72,7 +72,7 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
 
 
 def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
-    """Yield inputs that may come to what is idle, first those within the range of the task's own."""
+    """Yield inputs that may come to what is idle, first those of the size of the task's own."""
     for name, make in sorted(_kinds(inputs, idle), key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
@@ -86,10 +86,10 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         return any(f"({side})" in name for name in idle for side in wanted)
 
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
-    if floats and not alone and skewed.of_one_sign(inputs):
-        yield f"{REACH} mirrored", partial(_changed, inputs, _mirroring())
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
+    if floats and not alone and skewed.of_one_sign(inputs):
+        yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring())
     for name, change in _CHANGES.items() if floats else ():
         if change is _zero or not alone:
             yield name, partial(_changed, inputs, change)
@@ -132,7 +132,7 @@ def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_t
     """Return what the way is called that comes to most of what is idle, and its inputs; "" and None: none comes to anything.
 
     Args:
-        ways: to choose from; what those within the range come to does not count for the later ones, where only gross errors do.
+        ways: to choose from; what those of that size come to does not count for the later ones, where only gross errors do.
         idle: what was idle in every pass.
         known: what each way comes to, as far as somebody asked; what is chosen is taken off.
         come_to: asks the reference what some inputs come to.
