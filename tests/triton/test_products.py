@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
+from pypto_op.triton.bench.benchmark import benchmark_triton
+from pypto_op.triton.bench.request import Request
+
 KERNEL = """
 @triton.jit
 def attention(q_ptr, k_ptr, v_ptr, o_ptr, S, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
@@ -56,3 +59,14 @@ def test_attention_of_16_bits(name: str, dtype: str, place: Path) -> None:
         assert result["status"] == "PASS", result["failures"]
     else:
         assert lab.first_error(result) == "PrecisionError", result["failures"]
+
+
+def test_what_is_verified_is_timed_too(place: Path) -> None:
+    """Each timed call is judged as the verification judged: on a device, softmax and values meet in 16 bits there, too."""
+    want = "return torch.nn.functional.scaled_dot_product_attention(x, xs[1], xs[2], is_causal=True)"
+    project = lab.folder(
+        place, lab.task(want, "[torch.randn(2, 40, 32).half() for _ in range(3)]"), lab.impl(FORWARD, kernels=KERNEL)
+    )
+    assert lab.verify(project)["status"] == "PASS"
+    (row,) = benchmark_triton(project, Request(target="interpret", warmup=1, repeats=3, checked=3))["per_shape_results"]
+    assert row["status"] == "pass", row

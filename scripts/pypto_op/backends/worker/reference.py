@@ -18,14 +18,13 @@ import torch.fx.experimental.symbolic_shapes  # noqa: F401  (the first gradient 
 from pypto_op.backends import cores
 from pypto_op.backends.hostshim import devices
 from pypto_op.backends.wire import read_values
-from pypto_op.backends.worker import near_ties
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
-from pypto_op.backends.worker.decisions import Recorder
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.backends.worker.right_answers import answer, right_answers
 from pypto_op.backends.worker.unread import unread
 from pypto_op.twins.half_range import HALF_RANGE, HalfRange
 from pypto_op.twins.padding import Padding
@@ -235,54 +234,38 @@ def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple
 
     Returns:
         The outputs of each way, one way after another: with the roundings that the golden demands, then with the values that lie
-        near ties on other sides of them (`near_ties`), then with other products of padding and NaN (`twins.padding`). The facts
-        say how many ways there are.
+        near ties on other sides of them (`right_answers`), then with other products of padding and NaN (`twins.padding`). The
+        facts say how many ways there are.
     """
 
-    def run(mode: AbstractContextManager[Any], given: list[Any]) -> Any:
+    facts: dict[str, Any] = {}
+
+    def run(mode: AbstractContextManager[Any], wide: bool) -> list[torch.Tensor]:
+        given = copy.deepcopy(values)
+        given = [widened(value) for value in given] if wide else given
+        before = [_version(value) for value in given]
         try:
             with mode, torch.no_grad():
-                return function(*given)
+                returned = function(*given)
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
+        facts["mutated_inputs"] = [i for i, value in enumerate(given) if _version(value) != before[i]]
+        facts["structure"] = structure_of(returned)
+        return _leaves(returned, getattr(function, "__name__", ""), file)
 
-    recorder, wide = Recorder(), [widened(value) for value in values]
-    run(recorder, copy.deepcopy(values))
-    before = [_version(value) for value in wide]
-    steps = recorder.steps if any(step.counts for step in recorder.steps) else []
-    exact = Doubled(steps)
-    returned = run(exact, wide)
-    mutated = [i for i, value in enumerate(wide) if _version(value) != before[i]]
-    modes = [Doubled(steps, way) for way in range(1, exact.ways + 1)]
-    name = getattr(function, "__name__", "")
-    ways = [[exact.unrounded(leaf) for leaf in _leaves(returned, name, file)]]
-    for mode in modes:
-        other = _leaves(run(mode, [widened(value) for value in values]), name, file)
-        ways.append([mode.unrounded(leaf) for leaf in other])
-    if modes and exact.codes:
-        ways += _extents(ways)
+    steps, ways = right_answers(run)
     for padding in (Padding(), Padding(counts=True)) if _any_special(values) else ():
-        mode = Doubled(steps)
         with padding:
-            other = _leaves(run(mode, [widened(value) for value in values]), name, file)
+            other = answer(run, Doubled(steps))
             if padding.met:
-                ways.append([mode.unrounded(leaf) for leaf in other])
-    found = [leaf.detach().contiguous() for way in ways for leaf in way]
-    return found, {"structure": structure_of(returned), "mutated_inputs": mutated, "ways": len(ways)}
+                ways.append(other)
+    return [leaf.detach().contiguous() for way in ways for leaf in way], {**facts, "ways": len(ways)}
 
 
 def _any_special(values: list[Any]) -> bool:
     """Whether a float among some arguments is a NaN or an infinity."""
     tensors = (value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point())
     return any(not bool(tensor.isfinite().all()) for tensor in tensors)
-
-
-def _extents(ways: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
-    """Return the least and the greatest answers beyond the ways (`near_ties.summed`), none where they lie within them."""
-    of_each = [near_ties.summed(told) if told[0].dtype is torch.float64 else [] for told in zip(*ways, strict=True)]
-    if not any(of_each):
-        return []
-    return [[bounds[end] if bounds else usual for bounds, usual in zip(of_each, ways[0], strict=True)] for end in (0, 1)]
 
 
 def _leaves(returned: Any, name: str, file: Path) -> list[torch.Tensor]:

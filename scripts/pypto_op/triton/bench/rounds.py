@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -104,7 +103,7 @@ class Bench:
             answer, run, more = candidate.run(given, self.seed)
             judgement = self.desk.of_case(given, answer, lambda want, got: judge(want, facts, got, run, more, self.policy))
             if self._looks_twice(judgement) and not given["mutated"]:
-                judgement = self._second(task, 0, judgement, given["outputs"], answer["outputs"])
+                judgement = second_look(judgement, given["outputs"], answer["outputs"], task.otherwise(self.seed))
             if not judgement.ok:
                 return self._failed(index, described, judgement.error_type, judgement.message)
             times = self._rounds(task, candidate)
@@ -142,15 +141,11 @@ class Bench:
                 times.checked += 1
         return times
 
-    def _second(self, task: TaskSession, shift: int, found: Judgement, golden: Any, returned: Any) -> Judgement:
-        orders, ties = (functools.partial(call, shift, self.seed) for call in (task.orders, task.ties))
-        return second_look(found, golden, returned, task.truth(shift, self.seed), orders=orders, ties=ties)
-
     def _check(self, task: TaskSession, shift: int, returned: Any) -> None:
         golden = task.again(shift, self.seed)
         found = self._compared(golden["outputs"], returned)
         if self._looks_twice(found):
-            found = self._second(task, shift, found, golden["outputs"], returned)
+            found = second_look(found, golden["outputs"], returned, task.otherwise(self.seed, shift))
         if not found.ok and not self._compared(golden["outputs"], task.again(shift, self.seed)["outputs"]).ok:
             raise _WrongWhileTimed("the reference answers the same call differently (it keeps a state), so none can be checked")
         if not found.ok:

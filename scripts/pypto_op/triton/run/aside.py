@@ -209,7 +209,7 @@ class Aside:
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task)
             if exact or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
-            wrong = coarse.gross(want["outputs"], got["outputs"], self._task.truth(0, seed))
+            wrong = coarse.gross(want["outputs"], got["outputs"], self._task.otherwise(seed).truth())
             return Judgement("PrecisionError", wrong) if wrong else Judgement()
 
         judgement = self._run.desk.of_case(given, answer, numbers)

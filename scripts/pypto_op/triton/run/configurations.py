@@ -38,8 +38,7 @@ class Configurations:
         self.tried: set[str] = set()
         self._chooses_anew = False
         self._tuners: dict[int, Any] = {}
-        self._offered: dict[int, set[int]] = {}  # what pruning left, in any call, and the device runs
-        self._failed: set[tuple[int, int]] = set()  # what the device does not run
+        self._runs: dict[int, dict[int, bool]] = {}  # of what pruning left, in any call: whether the device runs it
         self._used: Counter[tuple[int, int]] = Counter()  # by judged calls
 
     def begin(self) -> None:
@@ -57,18 +56,11 @@ class Configurations:
         def timed(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
             number = tuner.configs.index(config)
             self._tuners[id(tuner)] = tuner
-            offered = self._offered.setdefault(id(tuner), set())
-            if self.turns and number in offered:
-                return self._rank(tuner, number)
-            if self.turns and (id(tuner), number) in self._failed:
-                return [math.inf] * 3
-            found = original(tuner, *args, config=config, **kwargs)
-            runs = min(found) < math.inf if isinstance(found, (list, tuple)) else found < math.inf
-            if not runs:
-                self._failed.add((id(tuner), number))
-                return found
-            offered.add(number)
-            return self._rank(tuner, number) if self.turns else found
+            known, found = self._runs.setdefault(id(tuner), {}), [math.inf] * 3
+            if not self.turns or number not in known:
+                found = original(tuner, *args, config=config, **kwargs)
+                known[number] = min(found) < math.inf if isinstance(found, (list, tuple)) else found < math.inf
+            return self._rank(tuner, number) if self.turns and known[number] else found
 
         return timed
 
@@ -83,7 +75,7 @@ class Configurations:
             if self.tries and _name_of(tuner) not in self.tried:
                 self.tried.add(_name_of(tuner))
                 _once(original, tuner, *args, config=config, **kwargs)
-            self._offered.setdefault(id(tuner), set()).add(number)
+            self._runs.setdefault(id(tuner), {})[number] = True
             return self._rank(tuner, number)
 
         return ranked
@@ -98,8 +90,13 @@ class Configurations:
 
     def facts(self) -> dict[str, list[int]]:
         """Return, by kernel, how many configurations judged calls took, and how many there are."""
-        taken = {key: sum(self._used[key, number] > 0 for number in offered) for key, offered in self._offered.items()}
-        return {_name_of(self._tuners[key]): [taken[key], len(offered)] for key, offered in self._offered.items()}
+        return {
+            _name_of(self._tuners[key]): [
+                sum(runs and self._used[key, number] > 0 for number, runs in known.items()),
+                sum(known.values()),
+            ]
+            for key, known in self._runs.items()
+        }
 
 
 def _name_of(tuner: Any) -> str:

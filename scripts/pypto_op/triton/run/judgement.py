@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run import natural
 from pypto_op.triton.run.packing import elements_of, map_tensors, tensors_of
+from pypto_op.triton.run.sessions import Otherwise
 from pypto_op.twins.ties import nearest
 
 DEFAULT_POLICY: dict[str, Any] = {
@@ -73,41 +74,31 @@ def judge(
     return judgement
 
 
-def second_look(
-    found: Judgement,
-    expected: Any,
-    actual: Any,
-    truth: Any,
-    rounded: Callable[[], Any] = lambda: None,
-    orders: Callable[[], Any] = lambda: None,
-    ties: Callable[[], Any] = lambda: None,
-) -> Judgement:
+def second_look(found: Judgement, expected: Any, actual: Any, otherwise: Otherwise) -> Judgement:
     """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`).
 
     Args:
         found: the verdict of the rule.
         expected: what the reference returned.
         actual: what the implementation returned.
-        truth: what the reference returns in float64; None where it does not run there.
-        rounded: gives what it returns with the operands of its products in 16 bits, or None.
-        orders: gives a list of what it returns in other orders of additions, or None.
-        ties: gives a list of what it returns in float64 for each way that values near ties may fall, or None.
+        otherwise: what the reference returns when it computes otherwise; each is asked where it decides.
     """
+    truth = otherwise.truth()
     if truth is None:
         found.message += "\nno second look: the reference does not run in float64"
         return found
     floats = _floats(expected, actual, truth)
     if floats and natural.is_natural(floats):
         judged = {"judged_by": f"float64: within {natural.FACTOR:g} times the reference's own error"}
-    elif floats and natural.of_16_bits(tensors_of(expected)) and _is_of_products(floats, rounded()):
+    elif floats and natural.of_16_bits(tensors_of(expected)) and _is_of_products(floats, otherwise.rounded()):
         judged = {"judged_by": "float64: within the error of products whose operands have 16 bits"}
-    elif floats and natural.is_near(floats) and _is_of_orders(floats, orders()):
+    elif floats and natural.is_near(floats) and _is_of_orders(floats, otherwise.orders()):
         judged = {"judged_by": f"float64: within {natural.ORDERS_FACTOR:g} times the error of other orders of additions"}
-    elif (nearer := _nearer(expected, actual, ties())) is not None:
+    elif (nearer := _nearer(expected, actual, otherwise.ties())) is not None:
         judged = {"judged_by": "float64: values near ties of a rounding, an order or a comparison fall on either side"}
         right, true = nearer
         again = compare(right, actual, policy_of(None))
-        if not again.ok and not second_look(again, right, actual, true, rounded, orders).ok:
+        if not again.ok and not second_look(again, right, actual, replace(otherwise, truth=lambda: true, ties=lambda: None)).ok:
             found.message += "\nsecond look: wrong beside what lies near ties of a rounding, an order or a comparison, too"
             return found
     else:

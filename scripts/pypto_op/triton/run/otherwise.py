@@ -74,9 +74,11 @@ def rounded(case: Present, message: dict[str, Any]) -> Any:
     try:
         if isinstance(model, torch.nn.Module):
             model.float()
+        case.warm(model, seed, models.single)
         models.seed_all(seed)
-        with Reordered(ROUNDED_OPERANDS, storage_of(tensors_of(case.inputs))):
-            return {"outputs": case.called(model, map_tensors(case.inputs, models.single))}
+        inputs = case.rolled(message["shift"])
+        with Reordered(ROUNDED_OPERANDS, storage_of(tensors_of(inputs))):
+            return {"outputs": case.called(model, map_tensors(inputs, models.single))}
     except BaseException as error:
         raise case.told(error) from None
 
@@ -111,31 +113,25 @@ def ties(case: Present, message: dict[str, Any]) -> Any:
     A tie is where the reference rounds to whole numbers, orders or compares: `round(x / scale)` and `round(x * (1 / scale))` part
     in one of some hundred thousand elements. No way is returned where nothing lies near a tie, or the inputs are very many.
     """
-    from pypto_op.backends.worker.decisions import Recorder
-    from pypto_op.backends.worker.doubling import Doubled
+    from pypto_op.backends.worker.right_answers import right_answers
 
     if elements_of(case.inputs) > _MOST_BESIDE_TIES:
         return {"outputs": []}
     seed = message["seed"]
 
-    def found(mode: contextlib.AbstractContextManager[Any], change: Change = same_layout) -> Any:
+    def run(mode: contextlib.AbstractContextManager[Any], wide: bool) -> list[torch.Tensor]:
+        change = models.wide if wide else same_layout
         model, inputs = case.build(seed), map_tensors(case.rolled(message["shift"]), change)
-        with models.default_wide() if change is models.wide else contextlib.nullcontext():
-            if change is models.wide:
+        with models.default_wide() if wide else contextlib.nullcontext():
+            if wide:
                 models.widen(model)
             case.warm(model, seed, change)
             models.seed_all(seed)
             with mode:
-                return case.called(model, inputs)
+                return tensors_of(case.called(model, inputs))
 
     try:
-        recorder = Recorder()
-        found(recorder)
-        if not any(step.counts for step in recorder.steps):
-            return {"outputs": []}
-        exact = Doubled(recorder.steps)
-        ways = [found(exact, models.wide)]
-        ways += [found(Doubled(recorder.steps, way), models.wide) for way in range(1, exact.ways + 1)]
+        _, ways = right_answers(run)
     except BaseException as error:
         raise case.told(error, " in float64") from None
     return {"outputs": ways if len(ways) > 1 else []}

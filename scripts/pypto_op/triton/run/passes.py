@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import secrets
 import time
 from collections.abc import Callable
@@ -296,16 +295,13 @@ class Run:
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
-            others = (
-                functools.partial(task.rounded, seed),
-                *(functools.partial(call, 0, seed) for call in (task.orders, task.ties)),
-            )
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], self._truth(task, seed), *others)
+            self.tighten(task)
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.otherwise(seed))
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:
         self.tighten(task)
-        return task.truth(0, seed)
+        return task.otherwise(seed).truth()
 
     def _trivial(
         self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement

@@ -6,7 +6,8 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -44,6 +45,23 @@ _REMEDIES = {
 
 Answered: TypeAlias = tuple[dict[str, Any], RunResult, dict[str, Any]]
 """What the implementation made of a case: outputs and mutated inputs, how the run ended, and the facts about it."""
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """Asks what the reference returns for a call when it computes otherwise (`otherwise`); None where that does not work.
+
+    Attributes:
+        truth: in float64.
+        rounded: with the operands of its products in 16 bits.
+        orders: a list: in other orders of additions.
+        ties: a list: in float64 for each way that values near ties may fall.
+    """
+
+    truth: Callable[[], Any]
+    rounded: Callable[[], Any]
+    orders: Callable[[], Any]
+    ties: Callable[[], Any]
 
 
 class Told(Exception):
@@ -156,21 +174,13 @@ class TaskSession(_Session):
         found: dict[str, Any] = value
         return found
 
-    def truth(self, shift: int, seed: int) -> Any:
-        """Return the outputs of the present case, rolled by `shift`, computed in float64; None when that does not work."""
-        return self._otherwise("truth", seed, shift=shift).get("outputs")
+    def otherwise(self, seed: int, shift: int = 0) -> Otherwise:
+        """Return what gives the outputs of the present case, its values rolled by `shift`, computed otherwise."""
 
-    def rounded(self, seed: int) -> Any:
-        """Return the outputs of the present case, operands of products in 16 bits; None when that does not work."""
-        return self._otherwise("rounded", seed).get("outputs")
+        def asking(call: str) -> Callable[[], Any]:
+            return lambda: self._otherwise(call, seed, shift=shift).get("outputs")
 
-    def orders(self, shift: int, seed: int) -> Any:
-        """Return the outputs as `truth` does, a list of those of several orders of additions; None when that does not work."""
-        return self._otherwise("orders", seed, shift=shift).get("outputs")
-
-    def ties(self, shift: int, seed: int) -> Any:
-        """Return the outputs as `truth` does, a list of those for each way that values near ties may fall; None as there."""
-        return self._otherwise("ties", seed, shift=shift).get("outputs")
+        return Otherwise(asking("truth"), asking("rounded"), asking("orders"), asking("ties"))
 
     def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
