@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
-from pypto_op.triton.run.clock import _FACTORS
+from pypto_op.triton.run.refresh import FACTORS
 
 pytestmark = pytest.mark.slow
 
@@ -137,6 +137,6 @@ def test_state_that_follows_from_the_calls_passes(name: str, place: Path) -> Non
 @pytest.mark.parametrize("name", sorted(CHEATS))
 def test_state_that_follows_from_values_is_refused(name: str, place: Path) -> None:
     task = FEW if "number" not in name else lab.task("return x * 2", "[torch.randn(3)]")
-    forward = CHEATS[name].replace("FACTOR", repr(_FACTORS[1]))
+    forward = CHEATS[name].replace("FACTOR", repr(FACTORS[1]))
     result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=KERNELS)))
     assert lab.first_error(result) == "HostComputed", result["failures"]

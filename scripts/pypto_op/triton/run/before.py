@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.clock import refresh
 from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.refresh import refresh
 
 SAME, ROLLED, SHARED = 0, 1, 2
-"""The very same values; each float rolled and scaled (`clock.refresh`); the same, but for most of the first half, which stays."""
+"""The very same values; each float rolled and scaled (`refresh`); the same, but for most of the first half, which stays."""
 _OTHER = 17
 """Of so many elements of the half that stays, one is another."""
 

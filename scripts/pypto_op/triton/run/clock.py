@@ -11,11 +11,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import map_tensors, once, same_layout, tensors_of
+from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.refresh import refresh, ways_of
 
 _FLUSH_BYTES = 256 * 1024 * 1024
 _KEPT_BYTES = 2 * 1024**3
@@ -23,8 +25,6 @@ _MB = 1024 * 1024
 _MOST_FILLS, _MEASURED_FILLS, _REMEMBERED = 40, 8, 15
 _PROFILED = 3
 _MOST_OPERATORS = 50
-_FACTORS = (1.0, 0.875, 0.75)
-_SCALED = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
 
 
 @dataclass
@@ -75,14 +75,15 @@ class Clock:
             watched: calls the model with the arguments it gets, under watch.
         """
         working = map_tensors(base, same_layout)
+        fresh = partial(refresh, working, base, ways=ways_of(base))
         self._reset_memory()
         with torch.no_grad():
             for number, events in enumerate(self._events(message["warmup"])):
-                refresh(working, base, number)
+                fresh(number)
                 self._cold()
                 self._one(model, working, events)
             self._wait()
-            timing = self._calls(model, working, base, message, watched)
+            timing = self._calls(model, working, fresh, message, watched)
             if message.get("do_bench") and self._event is not None:
                 timing.do_bench = self._ask_triton(model, working)
             if message.get("operators") and self._device.type == "cuda":
@@ -90,7 +91,12 @@ class Clock:
         return timing
 
     def _calls(
-        self, model: Any, working: Any, base: Any, message: dict[str, Any], watched: Callable[[Any], Any] | None
+        self,
+        model: Any,
+        working: Any,
+        fresh: Callable[[int], None],
+        message: dict[str, Any],
+        watched: Callable[[Any], Any] | None,
     ) -> Timing:
         shifts, keep = message["shifts"], set(message["keep"])
         spans: list[Any] = []
@@ -99,9 +105,9 @@ class Clock:
         events = self._events(len(shifts))
         for number, shift in enumerate(shifts):
             if watched is not None and number == message.get("watch"):
-                refresh(working, base, shift + 1)
+                fresh(shift + 1)
                 watched(working)
-            refresh(working, base, shift)
+            fresh(shift)
             self._cold()
             span, returned = self._one(model, working, events[number])
             spans.append(span)
@@ -199,29 +205,3 @@ class Clock:
             found |= {f"{self._device.type}.Event": event, f"{self._device.type}.synchronize": self._backend.synchronize}
             found |= {f"Event.{name}": vars(event).get(name) for name in ("record", "elapsed_time", "synchronize", "__new__")}
         return found
-
-
-def refresh(working: Any, base: Any, shift: int) -> None:
-    """Write the values of `base`, rolled along the first axis and made a little smaller, into the memory of `working`.
-
-    Rolling keeps each row as it is; the factor changes a sum over everything too, or an old one would still be right.
-    Integers and bools stay as they are (they may be indices or lengths) unless there is no floating tensor at all.
-    """
-    pairs = [(once(target), once(source)) for target, source in zip(tensors_of(working), tensors_of(base), strict=True)]
-    floats = any(source.is_floating_point() or source.is_complex() for _, source in pairs)
-    for target, source in pairs:
-        moves = source.is_floating_point() or source.is_complex() or not floats
-        if source.dim() and source.numel() and moves and shift:
-            target.copy_(_rolled(source, shift))
-            if source.dtype in _SCALED:
-                target.mul_(_FACTORS[shift % len(_FACTORS)])
-        else:
-            target.copy_(source)
-
-
-def _rolled(source: torch.Tensor, shift: int) -> torch.Tensor:
-    axis = next((axis for axis, size in enumerate(source.shape) if size > 1), 0)
-    by = shift % source.shape[axis]
-    if by == 0:
-        return source
-    return torch.cat([source.narrow(axis, source.shape[axis] - by, by), source.narrow(axis, 0, source.shape[axis] - by)], axis)

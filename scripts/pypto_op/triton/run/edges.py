@@ -66,18 +66,22 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
     return changed_copy(inputs, change)
 
 
-def is_sorted(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is sorted along a long axis (the edges of bins, positions)."""
-    return any(_rises_or_falls(tensor.narrow(axis, 0, _AXIS), axis) and _rises_or_falls(tensor, axis) for axis in _long(tensor))
+def is_sorted(tensor: torch.Tensor, least: int = _AXIS) -> bool:
+    """Whether a tensor is sorted along an axis of at least so many elements (the edges of bins, positions)."""
+    axes = (axis for axis, size in enumerate(tensor.shape) if size >= least)
+    return any(_rises_or_falls(tensor.narrow(axis, 0, least), axis) and _rises_or_falls(tensor, axis) for axis in axes)
+
+
+def is_symmetric(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a symmetric matrix, or several."""
+    return tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT)
 
 
 def is_ordered(tensor: torch.Tensor) -> bool:
     """Whether elements share memory or values, are sorted along an axis, or make a symmetric matrix."""
     if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
         return True
-    if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
-        return True
-    return is_sorted(tensor) or _repeats(tensor)
+    return is_symmetric(tensor) or is_sorted(tensor) or _repeats(tensor)
 
 
 def _repeats(tensor: torch.Tensor) -> bool:
@@ -97,8 +101,9 @@ def _repeats(tensor: torch.Tensor) -> bool:
 
 
 def _rises_or_falls(tensor: torch.Tensor, axis: int) -> bool:
-    steps = tensor.diff(dim=axis)
-    return bool((steps >= 0).all() or (steps <= 0).all())
+    steps = tensor.shape[axis] - 1
+    one, other = tensor.narrow(axis, 0, steps), tensor.narrow(axis, 1, steps)  # a difference of bools has no sign
+    return bool((one <= other).all() or (one >= other).all())
 
 
 def _long(tensor: torch.Tensor) -> list[int]:

@@ -169,7 +169,7 @@ class TaskSession(_Session):
         return None if answer.get("end") else (value, answer)
 
     def again(self, shift: int, seed: int) -> dict[str, Any]:
-        """Return the golden outputs of the present case with its values rolled by `shift` (`clock.refresh`)."""
+        """Return the golden outputs of the present case with its values rolled by `shift` (`refresh`)."""
         value, _, _ = self._tell({"call": "again", "shift": shift, "seed": _of_models(seed)})
         found: dict[str, Any] = value
         return found

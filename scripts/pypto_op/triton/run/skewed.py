@@ -149,12 +149,12 @@ def _side(tensor: torch.Tensor) -> int | None:
         return None
     if not bool(torch.isfinite(tensor).all()) or bool((tensor == tensor.round()).all()):
         return None
-    if len(set(tensor.reshape(-1)[: _LEAST**2].tolist())) < _LEAST or _is_normalised(tensor):
+    if len(set(tensor.reshape(-1)[: _LEAST**2].tolist())) < _LEAST or is_normalised(tensor):
         return None
     return 0 if below and above else 1 if above else -1
 
 
-def _is_normalised(tensor: torch.Tensor) -> bool:
+def is_normalised(tensor: torch.Tensor) -> bool:
     """Whether the sums of absolute values or squares along an axis, or over all, are alike: probabilities, unit vectors."""
     alike = _ALIKE.get(tensor.dtype, _ALIKE_HALF)
     tensor = once(tensor)

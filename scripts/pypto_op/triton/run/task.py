@@ -32,9 +32,10 @@ from pypto_op.triton.run import (
     whole,
 )
 from pypto_op.triton.run import model as models
-from pypto_op.triton.run.clock import Clock, refresh
+from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.memory import address
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
 
 _END = object()
