@@ -152,9 +152,10 @@ class Task:
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, **self._known(own, inputs, weights)}
+        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, "one_value": one_value.found(inputs)}
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
+            facts |= self._known(own, inputs, weights)
         self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
         facts["same_inputs"] = self._note_same(message["index"])
         self._places = message["places"]
@@ -179,11 +180,14 @@ class Task:
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
     def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
-        """Return what may be moved of the present case, and what cannot."""
+        """Return what may be moved of a case that is met for the first time, and what cannot."""
         tensors = [*tensors_of(inputs), *weights.values()]
-        found = {"one_sign": skewed.of_one_sign(self._inputs), "one_value": one_value.found(inputs), "masks": masks.found(inputs)}
-        found["whole"] = whole.found(inputs, getattr(self._model, "forward", self._model))
-        return found | {"given": constructor.found(own, self._needed("Model"), tensors)}
+        return {
+            "one_sign": skewed.of_one_sign(self._inputs),
+            "masks": masks.found(inputs),
+            "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
+            "given": constructor.found(own, self._needed("Model"), tensors),
+        }
 
     def _note_same(self, index: int) -> bool:
         """Note in the second pass which inputs are those of the first; return whether there are such."""
