@@ -16,8 +16,9 @@ import torch
 from pypto_op.comparison.bias import bias_condition
 from pypto_op.comparison.measure import Measured, measure_exact, measure_floating
 from pypto_op.comparison.result import Comparison, TensorComparison, mismatch_message, numeric_fields
-from pypto_op.comparison.rules import Condition, Relative, Rule, rule_for
+from pypto_op.comparison.rules import Condition, Relative, Rule
 from pypto_op.comparison.show import outliers, report_lines
+from pypto_op.comparison.twin_bounds import TwinBounds, rule_for
 from pypto_op.comparison.unread import ComparisonDict
 from pypto_op.documents.policy import Policy, check_tolerance, get_policy
 from pypto_op.errors import ContractError
@@ -40,6 +41,7 @@ def compare_leaves(
     names: Sequence[str],
     policy: Policy,
     twins: Sequence[Sequence[torch.Tensor]] | None = None,
+    bounds: Sequence[TwinBounds | None] = (),
 ) -> Comparison:
     """Compare all outputs of one case.
 
@@ -49,6 +51,7 @@ def compare_leaves(
         names: the outputs' names, as many as `expected`.
         policy: the tolerance policy.
         twins: for a twin policy, the outputs of each honest twin.
+        bounds: by output, what these twins allow; for who compares many outputs with the same ones.
 
     Returns:
         The comparison. A wrong number of outputs, or none at all, is a structural failure.
@@ -68,7 +71,7 @@ def compare_leaves(
         )
         return Comparison(False, [], FailureCategory.STRUCTURAL, problem)
     per_tensor = [
-        _compare_one(left, right, name, policy, [twin[i] for twin in checked_twins])
+        _compare_one(left, right, name, policy, [twin[i] for twin in checked_twins], bounds[i] if bounds else None)
         for i, (left, right, name) in enumerate(zip(actual, expected, names, strict=True))
     ]
     failing = [tensor for tensor in per_tensor if not tensor.all_close]
@@ -187,7 +190,12 @@ def _check_tensor(value: object, what: str) -> torch.Tensor:
 
 
 def _compare_one(
-    actual: torch.Tensor, expected: torch.Tensor, name: str, policy: Policy, twins: Sequence[torch.Tensor]
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    name: str,
+    policy: Policy,
+    twins: Sequence[torch.Tensor],
+    bounds: TwinBounds | None = None,
 ) -> TensorComparison:
     actual, expected = _check_tensor(actual, f"{name}: actual"), _check_tensor(expected, f"{name}: expected")
     dtype = twins[0].dtype if twins else expected.dtype
@@ -202,12 +210,14 @@ def _compare_one(
     if problem:
         failed = FailureCategory.STRUCTURAL
         return TensorComparison(all_close=False, category=failed, message=f"{name}: {problem}", **common)
+    if twins and (dtype.is_floating_point or dtype.is_complex):
+        bounds = bounds or TwinBounds(policy, common["dtype"], expected, twins)
     with torch.no_grad():
-        measured, rule = _measure(actual, expected, dtype, policy, twins)
+        measured, rule = _measure(actual, expected, dtype, policy, twins, bounds)
     conditions = list(rule.conditions()) if rule and measured.finite else []
-    if twins and isinstance(rule, Relative) and measured.finite:
+    if bounds is not None and isinstance(rule, Relative) and measured.finite:
         numbers, factor = policy.for_dtype(common["dtype"]), policy.as_dict()["factor"]
-        bias = bias_condition(numbers, factor, actual, expected, twins, rule.clamp)
+        bias = bias_condition(numbers, factor, actual, expected, lambda: bounds.bias, rule.clamp)
         conditions += [bias] if bias is not None else []
     zero, constant = _is_zero(measured, policy, common["dtype"]), _is_constant(measured, dtype)
     guard = policy.zero_guard(common["dtype"]) if rule else None
@@ -245,10 +255,11 @@ def _measure(
     dtype: torch.dtype,
     policy: Policy,
     twins: Sequence[torch.Tensor],
+    bounds: TwinBounds | None,
 ) -> tuple[Measured, Rule | None]:
     if not (dtype.is_floating_point or dtype.is_complex):
         return measure_exact(actual, expected), None
-    rule = rule_for(policy, str(dtype), expected, twins)
+    rule = rule_for(policy, str(dtype), expected, twins, bounds)
     return measure_floating(actual, expected, rule, twins), rule
 
 

@@ -7,7 +7,7 @@ sum, mean or maximum was off is off as a whole: far less than one rounding each,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -34,7 +34,7 @@ def bias_condition(
     factor: Mapping[str, float],
     actual: torch.Tensor,
     truth: torch.Tensor,
-    twins: Sequence[torch.Tensor],
+    natural: Callable[[], float],
     clamp: float,
 ) -> Condition | None:
     """Return the condition on the rows' bias, None where the policy has none or rows are too short.
@@ -44,13 +44,12 @@ def bias_condition(
         factor: the policy's factors; `bias` is used.
         actual: the candidate's output.
         truth: the float64 truth.
-        twins: the honest twins' outputs.
+        natural: gives the bias of the worst honest twin.
         clamp: least denominator of a relative error, in the tensor's own units.
     """
     if "bias" not in numbers["floor"] or not truth.dim() or not SHORTEST_ROW <= truth.shape[-1] <= LONGEST_ROW:
         return None
-    natural = max((row_bias(twin, truth, clamp) for twin in twins), default=0.0)
-    limit = max(float(factor["bias"]) * natural, float(numbers["floor"]["bias"]))
+    limit = max(float(factor["bias"]) * natural(), float(numbers["floor"]["bias"]))
     value = row_bias(actual, truth, clamp)
     return Condition("bias", value, limit, value <= limit)
 

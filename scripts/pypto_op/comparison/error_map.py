@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from pypto_op.comparison.numbers import as_wide, special_kind
-from pypto_op.comparison.rules import rule_for
+from pypto_op.comparison.twin_bounds import rule_for
 from pypto_op.documents.policy import Policy
 
 ROWS, COLUMNS = 48, 96

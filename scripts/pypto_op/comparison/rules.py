@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
-from pypto_op.comparison.numbers import all_finite, as_wide, json_number, special_kind
-from pypto_op.comparison.walk import pieces
-from pypto_op.documents.policy import Policy
+from pypto_op.comparison.numbers import json_number
 
 _NO_DIVISION_BY_ZERO = 1e-300
 
@@ -153,50 +150,6 @@ class Measures:
         scale = max((self.expected_squares / count) ** 0.5, _NO_DIVISION_BY_ZERO)
         rmse = (self.diff_squares / count) ** 0.5 / scale
         return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
-
-
-def rule_for(policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]) -> AllClose | Relative:
-    """Return the rule of `policy` for one floating tensor.
-
-    Args:
-        policy: the tolerance policy.
-        dtype: the output's dtype word.
-        expected: the golden, or the fp64 truth when the policy is `twin`.
-        twins: outputs of honest twins, of `expected`'s shape; used by `twin` only.
-    """
-    numbers = policy.for_dtype(dtype)
-    if policy.name == "allclose":
-        return AllClose(numbers["atol"], numbers["rtol"])
-    if policy.name == "mere_mare":
-        limits = (numbers["mare"], numbers["mere"], numbers.get("rmse"))
-        return Relative(numbers["clamp"], *limits, strict=True)
-    clamp = numbers["clamp"] * _scale(expected)
-    worst = {"mare": 0.0, "mere": 0.0, "rmse": 0.0}
-    for twin in twins:
-        for name, value in _measures(twin, expected, clamp).items():
-            worst[name] = max(worst[name], value)
-    factor, floor = policy.as_dict()["factor"], numbers["floor"]
-    limit = {name: max(factor[name] * worst[name], floor[name]) for name in worst}
-    return Relative(clamp, limit["mare"], limit["mere"], limit["rmse"], strict=False)
-
-
-def _scale(tensor: torch.Tensor) -> float:
-    greatest = 0.0
-    for _, (piece,) in pieces([tensor]):
-        wide = as_wide(piece)
-        finite = wide if all_finite(wide) else wide[special_kind(wide) == 0]
-        if finite.numel():
-            greatest = max(greatest, float(finite.abs().max()))
-    return greatest
-
-
-def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str, float]:
-    measures = Measures(clamp)
-    for _, (one, other) in pieces([twin, truth]):
-        first, second = as_wide(one), as_wide(other)
-        finite = (special_kind(first) == 0) & (special_kind(second) == 0)
-        measures.add((first[finite] - second[finite]).abs(), second[finite].abs())
-    return measures.as_dict()
 
 
 def _ratio(diff: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 
 from pypto_op.comparison.numbers import as_int64, as_wide, int_distance, json_number, special_kind
 from pypto_op.comparison.result import TensorComparison
-from pypto_op.comparison.rules import rule_for
+from pypto_op.comparison.twin_bounds import rule_for
 from pypto_op.comparison.walk import unravel
 from pypto_op.documents.policy import Policy
 

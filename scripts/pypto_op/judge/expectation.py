@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.noise import zero_is_as_right
+from pypto_op.comparison.twin_bounds import TwinBounds
 from pypto_op.documents.policy import Policy
 from pypto_op.judge.natural import MOST, WORST
 from pypto_op.judge.reasons import place_in
@@ -90,6 +91,7 @@ class Reference:
     ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     reordered: Callable[[str], RunResult] | None = None
     unfit: str = ""
+    _known_bounds: dict[tuple[Policy, int], TwinBounds] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -152,12 +154,28 @@ class Reference:
     ) -> tuple[Comparison, Outputs, list[Outputs] | None]:
         """Compare outputs under a policy; return the comparison, and what it was made with (`expected`)."""
         expected, twins = self.expected(policy, outputs)
-        result = compare_leaves(outputs, expected, names=names, policy=policy, twins=twins)
+        bounds = self._bounds(policy, expected, twins)
+        result = compare_leaves(outputs, expected, names=names, policy=policy, twins=twins, bounds=bounds)
         if not result.all_close and twins is None and _of_form(outputs, expected) and self.ways():
             nearer = self._near(outputs, [leaf.all_close for leaf in result.per_tensor])
             if any(now is not before for now, before in zip(nearer, expected, strict=True)):
                 expected, result = nearer, compare_leaves(outputs, nearer, names=names, policy=policy)
         return result, expected, twins
+
+    def _bounds(self, policy: Policy, expected: Outputs, twins: list[Outputs] | None) -> list[TwinBounds | None]:
+        """Return what honest twins allow, by output; nothing where right answers part: the outputs choose their truth there."""
+        if twins is None or self.exact is None or self.exact.others:
+            return []
+        found: list[TwinBounds | None] = []
+        for i, (truth, own) in enumerate(zip(self.exact.outputs, self.native.outputs, strict=True)):
+            if expected[i] is not truth or not own.is_floating_point():
+                found.append(None)
+                continue
+            if (policy, i) not in self._known_bounds:
+                word = str(own.dtype).removeprefix("torch.")
+                self._known_bounds[policy, i] = TwinBounds(policy, word, truth, [twin[i] for twin in twins])
+            found.append(self._known_bounds[policy, i])
+        return found
 
     def honest(self, place: int) -> Iterator[torch.Tensor]:
         """Yield one output of honest runs of the golden: in other orders of addition, the worst first, and in float64."""

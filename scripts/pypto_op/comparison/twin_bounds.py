@@ -1,0 +1,91 @@
+"""What a policy allows one floating output: tolerances as they stand, or the worst errors of honest twins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+
+from pypto_op.comparison.bias import row_bias
+from pypto_op.comparison.numbers import all_finite, as_wide, special_kind
+from pypto_op.comparison.rules import AllClose, Measures, Relative
+from pypto_op.comparison.walk import pieces
+from pypto_op.documents.policy import Policy
+
+
+class TwinBounds:
+    """The errors of honest twins beside a truth, each measured when it is asked for, and once.
+
+    Args:
+        policy: `twin`.
+        dtype: the output's dtype word.
+        truth: in float64; stays as it is.
+        twins: outputs of its shape; stay as they are.
+    """
+
+    def __init__(self, policy: Policy, dtype: str, truth: torch.Tensor, twins: Sequence[torch.Tensor]) -> None:
+        self._numbers, self._factor = policy.for_dtype(dtype), policy.as_dict()["factor"]
+        self._truth, self._twins = truth, twins
+
+    def rule(self) -> Relative:
+        """Return the rule for another output."""
+        return Relative(self._clamp, *self._limits, strict=False)
+
+    @cached_property
+    def bias(self) -> float:
+        """The bias of rows that the worst twin has."""
+        return max((row_bias(twin, self._truth, self._clamp) for twin in self._twins), default=0.0)
+
+    @cached_property
+    def _clamp(self) -> float:
+        return float(self._numbers["clamp"]) * _scale(self._truth)
+
+    @cached_property
+    def _limits(self) -> tuple[float, float, float]:
+        measured = [_measures(twin, self._truth, self._clamp) for twin in self._twins]
+        worst = {name: max((each[name] for each in measured), default=0.0) for name in ("mare", "mere", "rmse")}
+        mare, mere, rmse = (max(self._factor[name] * worst[name], self._numbers["floor"][name]) for name in worst)
+        return mare, mere, rmse
+
+
+def rule_for(
+    policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor], bounds: TwinBounds | None = None
+) -> AllClose | Relative:
+    """Return the rule of `policy` for one floating tensor.
+
+    Args:
+        policy: the tolerance policy.
+        dtype: the output's dtype word.
+        expected: the golden, or the fp64 truth when the policy is `twin`.
+        twins: outputs of honest twins, of `expected`'s shape; used by `twin` only.
+        bounds: of these twins, where somebody has them.
+    """
+    if policy.needs_twins:
+        return (bounds or TwinBounds(policy, dtype, expected, twins)).rule()
+    numbers = policy.for_dtype(dtype)
+    if policy.name == "allclose":
+        return AllClose(numbers["atol"], numbers["rtol"])
+    limits = (numbers["mare"], numbers["mere"], numbers.get("rmse"))
+    return Relative(numbers["clamp"], *limits, strict=True)
+
+
+def _scale(tensor: torch.Tensor) -> float:
+    greatest = 0.0
+    for _, (piece,) in pieces([tensor]):
+        wide = as_wide(piece)
+        finite = wide if all_finite(wide) else wide[special_kind(wide) == 0]
+        if finite.numel():
+            greatest = max(greatest, float(finite.abs().max()))
+    return greatest
+
+
+def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str, float]:
+    measures = Measures(clamp)
+    for _, (one, other) in pieces([twin, truth]):
+        first, second = as_wide(one), as_wide(other)
+        if not (all_finite(first) and all_finite(second)):
+            finite = (special_kind(first) == 0) & (special_kind(second) == 0)
+            first, second = first[finite], second[finite]
+        measures.add((first - second).abs(), second.abs())
+    return measures.as_dict()
