@@ -160,6 +160,12 @@ class _Lane:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _in_turn(documents: dict[str, dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return each kernel with its first fault, then each with its second: when the time is up, each had as many."""
+    most = max(len(document["mutants"]) for document in documents.values())
+    return [(name, i) for i in range(most) for name, document in documents.items() if i < len(document["mutants"])]
+
+
 def play(
     prepared: Path,
     target: str,
@@ -203,13 +209,10 @@ def play(
             rows.append(row)
             told(row)
 
-    most_mutants = max(len(document["mutants"]) for document in documents.values())
-    rounds = [[(name, -1) for name in documents]]
-    rounds += [[(name, i) for name, document in documents.items() if i < len(document["mutants"])] for i in range(most_mutants)]
     with ThreadPoolExecutor(lanes) as pool:
-        list(pool.map(one, rounds[0]))
+        list(pool.map(one, [(name, -1) for name in documents]))
         sound = {row["kernel"] for row in rows if row["own"]["ok"] and row["judge"]["ok"]}
-        list(pool.map(one, [job for jobs in rounds[1:] for job in jobs if job[0] in sound]))
+        list(pool.map(one, [job for job in _in_turn(documents) if job[0] in sound]))
     while not left.empty():
         left.get().close()
     return rows

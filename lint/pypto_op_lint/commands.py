@@ -50,7 +50,7 @@ def lint(
 ) -> int:
     """Check files, or a whole operator, against the OL and PX rules.
 
-    Exit status: 0 nothing blocks, 2 a FAIL of severity S0 or S1, 1 the linter itself failed.
+    Exit status: 0 nothing blocks, 2 a FAIL of severity S0 or S1, 1 the linter itself failed, 3 a package is not installed.
     """
     try:
         if explain is not None:
@@ -60,7 +60,7 @@ def lint(
             chosen = rules.split(",") if rules is not None else None
             wanted = form or ("json" if as_json else "text")
             told, code = _told(targets, event, stage, phase, chosen, fix, wanted, release)
-    except PyptoOpError:
+    except (PyptoOpError, ModuleNotFoundError):
         raise
     except Exception as error:  # the contract: an error of the linter is exit 1 and one line, never a verdict
         if os.environ.get("PYPTO_OP_TRACEBACK"):

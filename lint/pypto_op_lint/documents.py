@@ -7,7 +7,7 @@ not pay for the schema library.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pypto_op.documents.markdown import Section
@@ -110,8 +110,7 @@ def declared_modules(files: OperatorFiles) -> int | None:
 def suite_words(files: OperatorFiles) -> Iterator[Any]:
     """Yield every case of the suite, as data."""
     data = mapping(files.existing(files.ws.suite)) or {}
-    cases: Iterable[Any] = data.get("cases") or data.get("test_cases") or ()
-    yield from (case for case in cases if isinstance(case, dict))
+    yield from mappings(data.get("cases") or data.get("test_cases"))
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:

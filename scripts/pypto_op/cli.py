@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import functools
 import gc
@@ -21,6 +22,7 @@ from pypto_op.vocabulary import ExitCode
 
 _PATHS = ("path", "file", "directory")
 """What click calls the types of paths."""
+_STANDARD_OUTPUT = "standard output"
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("pypto_op.documents.commands:new", "make an operator's folder with its documents"),
@@ -161,12 +163,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         with speaking.aloud("at work"):
             result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)
+        if sys.stdout is not None:  # it was closed from the start
+            sys.stdout.flush()
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))
-    except SystemExit:
-        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):  # click ends with 1 where nobody reads: that is a verdict's
-            _tell_machine(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output"))
+    except SystemExit as end:
+        by_click = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")
+        if by_click or isinstance(end.__context__, BrokenPipeError):  # click, rich: 1 where nobody reads, which is a verdict's
+            _tell_machine(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), _STANDARD_OUTPUT))
         raise
     except (click.Abort, KeyboardInterrupt):
         click.echo("pypto-op: interrupted", err=True)
@@ -197,14 +202,13 @@ def _tell_misuse(error: click.ClickException) -> NoReturn:
 
 
 def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
-    """End with what to install where the missing module is of an extra, otherwise as for any fault of ours."""
+    """End with what to install where a package is missing; a module of ours or of Python itself is a fault of ours."""
     from pypto_op.bundle_files import extra_of, extra_remedy
 
-    module = (error.name or "").split(".")[0]
-    extra = extra_of(module)
-    if extra is None:
+    package = (error.name or "").split(".")[0]
+    if not package or package in sys.stdlib_module_names or package.startswith("pypto_op"):
         _tell_own_fault(error)
-    click.echo(f"pypto-op: {module} is not installed here; {extra_remedy(extra)}", err=True)
+    click.echo(f"pypto-op: {error.name} is not installed here; {extra_remedy(extra_of(package) or '')}", err=True)
     sys.exit(int(ExitCode.INFRA))
 
 
@@ -215,7 +219,17 @@ def _tell_machine(error: OSError) -> NoReturn:
     if remedy is None or place is None:
         _tell_own_fault(error)
     click.echo(f"pypto-op: {place}: {error.strerror}; {remedy}", err=True)
+    if place == _STANDARD_OUTPUT:
+        _write_no_more()
     sys.exit(int(ExitCode.INFRA))
+
+
+def _write_no_more() -> None:
+    """Let what standard output did not take go nowhere: the end of the interpreter would try again, and exit with 120."""
+    with contextlib.suppress(OSError, ValueError):  # it is closed, or no file of the system
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _unwritten(error: OSError) -> str | None:
@@ -223,8 +237,9 @@ def _unwritten(error: OSError) -> str | None:
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
-    if place is not None and place.tb_frame.f_globals["__name__"].partition(".")[0] in ("click", "rich"):
-        return "standard output"
+    writer = place.tb_frame.f_globals["__name__"] if place is not None else ""
+    if writer == __name__ or writer.partition(".")[0] in ("click", "rich"):
+        return _STANDARD_OUTPUT
     return "a file that it writes" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
 
 

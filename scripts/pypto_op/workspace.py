@@ -139,7 +139,8 @@ class OpWorkspace:
             why = getattr(error, "strerror", None) or error
             raise ContractError(f"no such operator directory ({why})", file=ascii(str(op_dir))[:200], remedy=remedy) from None
         if not there:
-            raise ContractError("no such operator directory", file=op_dir or "''", remedy=remedy)
+            problem = "is no folder" if op_dir != "" and root.exists() else "no such operator directory"
+            raise ContractError(problem, file=op_dir or "''", remedy=remedy)
         return cls(root, check_op_name(root.name))
 
     @classmethod

@@ -24,7 +24,7 @@ from .kernels import at_import, host_only, in_wrapper, instead
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
-IMPATIENT = replace(QUICK, case_seconds=3, startup_seconds=3)
+IMPATIENT = replace(QUICK, case_seconds=2, startup_seconds=2)
 
 
 def assert_correct(result: RunResult, rows: int = 20) -> None:
@@ -111,12 +111,12 @@ def test_signals_to_itself(run: Run, number: str) -> None:
 def test_endless_loop(run: Run, place: object) -> None:
     result = run(place("while True: pass"), limits=IMPATIENT)  # type: ignore[operator]
     assert result.outcome is Outcome.TIMED_OUT
-    assert "did not end within 3 s" in result.detail
+    assert "did not end within 2 s" in result.detail
 
 
 def test_an_endless_loop_is_told_with_its_line(run: Run) -> None:
     result = run(host_only("while True: pass"), limits=IMPATIENT)
-    assert re.search(r"\.py:\d+ did not end within 3 s", result.detail), result.detail
+    assert re.search(r"\.py:\d+ did not end within 2 s", result.detail), result.detail
     assert "(most recent call first)" in result.stderr
 
 

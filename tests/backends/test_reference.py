@@ -18,12 +18,13 @@ from .conftest import QUICK
 
 pytestmark = pytest.mark.sim
 
+IMPATIENT = replace(QUICK, case_seconds=2)
 CASE = {"id": "L1_a", "shape": {"T": 3}, "seed": 1}
 
 
 def golden(operator: OpWorkspace, source: str, inputs: list[object], **more: object):  # type: ignore[no-untyped-def]
     operator.golden.write_text("import torch\n\n\ndef double_golden(x):\n    " + source)
-    with ReferenceSession(operator, limits=replace(QUICK, case_seconds=5)) as session:
+    with ReferenceSession(operator, limits=IMPATIENT) as session:
         return session.golden(inputs, function="double_golden", file=operator.golden, **more)  # type: ignore[arg-type]
 
 
@@ -64,7 +65,7 @@ def test_float64_keeps_integers(operator: OpWorkspace) -> None:
         ("raise ValueError('no luck')", Outcome.EXCEPTION, "double_golden.py:5: ValueError: no luck"),
         ("raise SystemExit(0)", Outcome.EXITED, "sys.exit"),
         ("import os; os._exit(0)", Outcome.EXITED, "double_golden.py"),
-        ("while True: pass", Outcome.TIMED_OUT, "double_golden.py did not end within 5 s"),
+        ("while True: pass", Outcome.TIMED_OUT, "double_golden.py did not end within 2 s"),
         ("return None", Outcome.BAD_OUTPUT, "double_golden of double_golden.py returned None"),
         ("return x, 3", Outcome.BAD_OUTPUT, "returned int where a tensor belongs"),
         ("return (", Outcome.SYNTAX_ERROR, "double_golden.py:5"),
@@ -124,7 +125,7 @@ def test_input_makers_that_fail(operator: OpWorkspace, change: tuple[str, str], 
     assert change[0] in text
     operator.test_inputs.write_text(text.replace(*change, 1))
     with (
-        ReferenceSession(operator, limits=replace(QUICK, case_seconds=5)) as session,
+        ReferenceSession(operator, limits=IMPATIENT) as session,
         pytest.raises(ContractError) as caught,
     ):
         session.make_inputs(CASE)

@@ -174,8 +174,8 @@ def test_a_starved_worker_gets_more_time_and_an_idle_one_does_not(operator: OpWo
         begun = time.monotonic()
         monkeypatch.setattr(processes, "waiting_seconds", lambda _: 0.9 * (time.monotonic() - begun))
         assert session.run("starved", [torch.ones(3, 32)]).outcome is Outcome.OK
-        operator.impl.write_text(kernels.host_only("while True: pass"))
-    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=limits) as session:
+        operator.impl.write_text(kernels.host_only("time.sleep(600)"))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=replace(QUICK, case_seconds=0.5)) as session:
         monkeypatch.setattr(processes, "waiting_seconds", lambda _: time.monotonic())
         assert session.run("endless", [torch.ones(3, 32)]).outcome is Outcome.TIMED_OUT, "ten times as long at most"
 

@@ -23,6 +23,8 @@ except SystemExit as end:
     print("@", end.code, ",".join(loaded), sum(used[:4]))
 """
 NOWHERE = "no/such/folder"
+BEGUN = "custom/begun"
+"""An operator of which SPEC.md alone is there."""
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,8 @@ NOWHERE = "no/such/folder"
         (["diagnose", "--log", "no.txt"], "no.txt"),
         (["design-params", "no.py"], "no.py"),
         (["memory", "nosuch"], "nosuch"),
+        (["state", "status", "--op-dir", __file__], "is no folder"),
+        (["new", "x", "--p0", "T=8", "--dynamic", "N"], "is in no P0 shape; name its size there: --p0 N=64"),
         (["eval", "--compare", "no.json"], "no.json: no such file; name the result.json of an earlier `pypto-op eval`"),
     ],
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else "",
@@ -129,6 +133,48 @@ def test_an_operator_that_has_only_begun_is_told_the_next_step(words: list[str],
     code, loaded, said = _asked([*words, "custom/softmax"], tmp_path)
     assert (code, loaded) == ("2", "") and "\n" not in said
     assert "fill in custom/softmax/SPEC.md, then run `pypto-op check custom/softmax`" in said
+
+
+def _begun(folder: Path) -> None:
+    (folder / BEGUN).mkdir(parents=True)
+    shutil.copy(Path(OPERATOR) / "SPEC.md", folder / BEGUN)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["interfaces", "check"], f"run `pypto-op interfaces new {BEGUN}`"),
+        (["memory", "check"], "name an operator that was made by `pypto-op new`"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_document_that_is_not_there_is_told_with_the_command_that_makes_it(
+    words: list[str], remedy: str, tmp_path: Path
+) -> None:
+    _begun(tmp_path)
+    code, _, said = _asked([*words, BEGUN], tmp_path)
+    assert code == "2" and said.endswith(f"no such file; {remedy}") and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("libcst", ["lint", OPERATOR]),
+        ("markdown_it", ["check", OPERATOR]),
+        ("psutil", ["doctor"]),
+        ("referencing", ["check", OPERATOR]),  # of jsonschema: no dependency of ours says its name
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(
+    package: str, words: list[str], tmp_path: Path
+) -> None:
+    without = f"import sys; sys.modules[{package!r}] = None"
+    done = program.python("-c", f"{without}{PROBE}", *words, cwd=tmp_path)
+    said = [line for line in done.stderr.splitlines() if " s so far" not in line]
+    assert done.stdout.splitlines()[-1].startswith("@ 3 "), done.stdout + done.stderr
+    assert len(said) == 1 and said[0].startswith(f"pypto-op: {package}"), said
+    assert " is not installed here; run `make setup`" in said[0]
 
 
 def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:
@@ -180,9 +226,12 @@ def test_a_full_standard_output_is_one_line_and_no_success(words: list[str]) -> 
     assert done.returncode == 3 and said == ["pypto-op: standard output: No space left on device; make room on its disk"]
 
 
-def test_a_reader_that_leaves_is_one_line() -> None:
+@pytest.mark.parametrize("words", [["lint", "--explain", "all"], ["verify", BEGUN, "--modes", "sim"]], ids=lambda words: words[0])
+def test_a_reader_that_leaves_is_one_line_and_no_verdict(words: list[str], tmp_path: Path) -> None:
+    _begun(tmp_path)
     child = subprocess.Popen(
-        [sys.executable, "-m", "pypto_op.cli", "lint", "--explain", "all"],
+        [sys.executable, "-m", "pypto_op.cli", *words],
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

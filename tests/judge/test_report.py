@@ -359,21 +359,34 @@ def test_a_broken_document_replaces_an_earlier_pass(operator: OpWorkspace, file:
     assert answer.stdout == operator.report.read_text()
 
 
+@pytest.mark.parametrize("file", ["SPEC.md", "eval/adversarial_suite.json"])
+def test_a_link_that_leads_nowhere_is_no_document_that_was_left_out(operator: OpWorkspace, file: str) -> None:
+    """Without a suite the judge derives one; a suite that is lost must not be replaced by it."""
+    path = operator.root / file
+    path.unlink(missing_ok=True)
+    path.symlink_to("no/such/file")
+    answer = verify(operator.root)
+    assert answer.code == 2 and "its link leads to no file" in answer.report["error"]["message"]
+
+
 GOLDENS = {
-    "raises": "def sum_diff_golden(x, y):\n    raise ValueError(float(x[0, 0]))\n",
-    "changes its input": "def sum_diff_golden(x, y):\n    return 2.0 * x + y, x.sub_(y)\n",
-    "exits": "import os\ndef sum_diff_golden(x, y):\n    os._exit(0)\n",
-    "returns nothing": "def sum_diff_golden(x, y):\n    return None\n",
-    "does not parse": "def sum_diff_golden(x, y:\n",
+    "raises": ("def sum_diff_golden(x, y):\n    raise ValueError(float(x[0, 0]))\n", "exception, sum_diff_golden.py:2"),
+    "changes its input": ("def sum_diff_golden(x, y):\n    return 2.0 * x + y, x.sub_(y)\n", "it changes its own inputs"),
+    "exits": ("import os\ndef sum_diff_golden(x, y):\n    os._exit(0)\n", "it ended with: exited"),
+    "returns nothing": ("def sum_diff_golden(x, y):\n    return None\n", "it must return a tensor, or a tuple of tensors"),
+    "defines nothing": ("import torch\n", "its file defines no function of that name"),
+    "does not parse": ("def sum_diff_golden(x, y:\n", "syntax_error, sum_diff_golden.py:1"),
 }
 
 
 @pytest.mark.parametrize("how", sorted(GOLDENS))
 def test_a_broken_golden_is_not_the_candidates_fault(operator: OpWorkspace, how: str) -> None:
-    operator.golden.write_text(GOLDENS[how])
+    source, told = GOLDENS[how]
+    operator.golden.write_text(source)
     answer = verify(operator.root)
     assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
     assert answer.report["first_failure"]["reason"] == "golden_failed"
+    assert told in answer.report["error"]["message"] + str(answer.report["first_failure"])
 
 
 @pytest.mark.parametrize(

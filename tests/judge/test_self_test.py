@@ -125,7 +125,7 @@ def test_a_tolerance_that_refuses_the_golden_in_another_order_fails_with_its_rem
 
 def test_a_golden_that_never_ends_is_found_in_bounded_time(ws: OpWorkspace) -> None:
     ws.golden.write_text("def chain_golden(x, y):\n    while True:\n        pass\n")
-    code, rows = checks(ws, "--timeout", "3")
+    code, rows = checks(ws, "--timeout", "2")
     assert code == 2 and "timed_out" in rows["golden"]["detail"]
 
 

@@ -146,7 +146,7 @@ def test_a_golden_that_prints_tells_nobody(ws: OpWorkspace) -> None:
 
 def test_a_golden_that_never_ends_costs_one_time_out(ws: OpWorkspace) -> None:
     ws.module_golden(1).write_text("def chain_module1_golden(x, y):\n    while True:\n        pass\n")
-    answer = judge(ws, 1, "--timeout", "4")
+    answer = judge(ws, 1, "--timeout", "2")
     assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")
     reasons = [check["modes"]["sim"]["reason"] for check in answer.report["checks"]]
     assert "timed_out" in reasons[0] and "not called again" in reasons[1]

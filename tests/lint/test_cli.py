@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from linting import lay_out, operator_at
 from tests import calling, program
 from tests.telling import told_lines
 
+from pypto_op.documents.reading import parse_yaml
 from pypto_op.vocabulary import LintEvent, Severity
 from pypto_op_lint import registry
 from pypto_op_lint.examples import impl
@@ -17,6 +19,7 @@ from pypto_op_lint.findings import FAIL, Finding, LintResult
 from pypto_op_lint.reporters import as_github
 from pypto_op_lint.rule import Valid
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "ops"
 BAD = impl().replace("pypto.exp(tile)", "pypto.silu(tile)")
 
 
@@ -155,6 +158,17 @@ def test_every_rule_explains_itself() -> None:
     listing = run("--explain", "all").stdout
     assert [line.split()[0] for line in listing.splitlines()] == list(registry.all_rules())
     assert run("--explain", "OL27").code == 2
+
+
+@pytest.mark.parametrize("value", [5, True, [5], {"a": 5}], ids=str)
+def test_values_of_a_wrong_type_in_documents_are_no_error_of_the_linter(value: object, tmp_path: Path) -> None:
+    place = tmp_path / "custom" / "rmsnorm"
+    shutil.copytree(EXAMPLES / "rmsnorm", place, ignore=shutil.ignore_patterns("*_golden.py"))  # to import it takes a second
+    for name in ("adversarial_suite.json", "module_interfaces.yaml"):
+        file = place / "eval" / name
+        file.write_text(json.dumps(dict.fromkeys(parse_yaml(file.read_text()), value)))
+    done = run(place)
+    assert done.code in (0, 2) and "internal error" not in done.stderr
 
 
 def test_an_error_of_the_linter_itself_is_exit_1_and_one_line(

@@ -113,3 +113,10 @@ def test_a_message_never_grows_with_the_value():
     huge = {"schema_version": "1", "op_name": "x" * 10_000, "dynamic_axes": ["a" * 10_000]}
     for finding in schema.findings(huge, "design"):
         assert len(finding.one_line()) < 500
+
+
+@pytest.mark.parametrize("value", [[], 5, "text"])
+def test_a_value_of_the_wrong_type_is_told_once(value):
+    """The suite's schema forbids two keys beside one another, too: "[] is not allowed here" stood first."""
+    found = [finding.problem for finding in schema.findings(value, "adversarial_suite")]
+    assert found == [f"{value!r} is not of type object"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.backends.standin_npu import Layer
-from tests.judge.judging import place, sim_problem
+from tests.judge.judging import CASES, place, sim_problem
 
 from pypto_op.backends import npu
 from pypto_op.backends.base import Limits
@@ -35,7 +35,7 @@ def test_a_device_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     layer.variables["STANDIN_HERE"] = str(here)
     monkeypatch.setattr(clocks, "get_backend", lambda mode: npu.NpuBackend(layer))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    ws = place("sum_diff", tmp_path)
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
     contract = load_contract(ws)
     subject = resolve(ws, contract.total_modules)
     kernel = Kernel(subject.impl.read_text(encoding="utf-8"), subject.wrapper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -172,6 +173,8 @@ def interfaces_check(op_dir: Path, as_json: bool) -> int:
     if op_dir.is_file():
         return _report({op_dir: document.check(op_dir)}, as_json)
     ws = OpWorkspace.at(op_dir)
+    if not os.path.lexists(ws.interfaces):
+        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {op_dir}`")
     found = document.check(ws.interfaces)
     if not found:
         found = document.check_signature(document.load(ws.interfaces), ws)
@@ -194,6 +197,8 @@ def memory_check(op_dir: Path, against: Path | None, as_json: bool) -> int:
     from pypto_op.documents.reading import read_text
 
     path = OpWorkspace.at(op_dir).memory if op_dir.is_dir() else op_dir
+    if not os.path.lexists(path):
+        raise ContractError("no such file", file=path, remedy="name an operator that was made by `pypto-op new`")
     found = document.check(path)
     if against is not None:
         hunks = append_only.violations(read_text(against), read_text(path))

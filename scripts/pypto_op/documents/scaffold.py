@@ -156,17 +156,17 @@ def _context(request: Request) -> dict[str, Any]:
         if word not in DTYPES:
             raise ContractError(f"{word[:40]!r} is no dtype", remedy=f"use {', '.join(DTYPES)}")
     if len(set(dtypes)) < len(dtypes):
-        raise ContractError("a dtype is named twice")
+        raise ContractError("a dtype is named twice", remedy="name it once")
     symbols = {symbol for shape in request.p0_shapes for symbol in shape}
     for symbol in [*symbols, *request.dynamic_axes]:
         if not _SYMBOL.match(symbol):
             raise ContractError(f"{symbol[:40]!r} is no symbol", remedy="use letters, digits and _")
     for axis in request.dynamic_axes:
         if request.p0_shapes and axis not in symbols:
-            raise ContractError(f"the dynamic axis {axis} is in no P0 shape")
+            raise ContractError(f"the dynamic axis {axis} is in no P0 shape", remedy=f"name its size there: --p0 {axis}=64")
     for shape in request.p0_shapes:
         if any(not 1 <= size <= 1 << 40 for size in shape.values()):
-            raise ContractError("a P0 size is below 1 or above 2^40")
+            raise ContractError("a P0 size is below 1 or above 2^40", remedy="name the sizes that the operator is timed at")
     policy = get_policy()
     tolerance = {word: policy.for_dtype(word) for word in dtypes if word in _FLOATS}
     return {

@@ -83,9 +83,11 @@ def _registry(folder: Path) -> Registry[Any]:
 
 
 def findings(value: Any, name: str, *, prefix: Sequence[str | int] = ()) -> list[Finding]:
-    """Return everything in `value` that breaks schema `name`, in order of place."""
-    errors = validator(name).iter_errors(value)
-    found = {_finding(error, prefix) for error in errors}
+    """Return everything in `value` that breaks schema `name`, in order of place; of a wrong type nothing else is told."""
+    errors = list(validator(name).iter_errors(value))
+    of_wrong_type = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
+    telling = (error for error in errors if error.validator == "type" or tuple(error.absolute_path) not in of_wrong_type)
+    found = {_finding(error, prefix) for error in telling}
     return sorted(found, key=lambda finding: (finding.where, finding.problem))
 
 

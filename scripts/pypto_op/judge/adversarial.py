@@ -89,14 +89,12 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
 
     def golden(*primary_inputs: Any) -> tuple[torch.Tensor, ...]:
         from pypto_op.backends.reference import ReferenceSession
-        from pypto_op.judge.reasons import place_in
+        from pypto_op.judge.reasons import ended_with
 
         with ReferenceSession(workspace, alone=file) as session:
             result = session.golden(primary_inputs, function=function, file=file)
         if result.outcome is not Outcome.OK:
-            place = place_in(result.detail)
-            problem = f"{function} ended with: {result.outcome}" + (f", {place}" if place else "")
-            raise ContractError(problem, file=file, remedy="mend the golden")
+            raise ContractError(f"{function} {ended_with(result)}", file=file, remedy="mend the golden")
         return tuple(result.outputs)
 
     golden.__name__ = function

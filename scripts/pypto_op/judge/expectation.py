@@ -12,7 +12,7 @@ from pypto_op.comparison.noise import zero_is_as_right
 from pypto_op.comparison.twin_bounds import TwinBounds
 from pypto_op.documents.policy import Policy
 from pypto_op.judge.natural import MOST, WORST
-from pypto_op.judge.reasons import place_in
+from pypto_op.judge.reasons import ended_with
 from pypto_op.twins.orders import ORDERS
 from pypto_op.twins.reordering import GOLDEN, OTHER_FORM, TWINS
 from pypto_op.twins.ties import nearest, shifted
@@ -189,7 +189,7 @@ class Reference:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
         for how, run in self._named().items():
             if run.outcome is not Outcome.OK:
-                return f"{how}it ended with: {run.outcome}" + (f", {place}" if (place := place_in(run.detail)) else "")
+                return f"{how}it {ended_with(run)}"
             if run.mutated_inputs:
                 return "it changes its own inputs"
         if self.unfit:

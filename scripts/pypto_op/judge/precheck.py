@@ -42,7 +42,7 @@ def need(ws: OpWorkspace, *documents: Path) -> None:
     """Raise ContractError for the first of an operator's files that is not there; the remedy is the next command."""
     for path in documents:
         if not path.is_file():
-            raise ContractError("no such file", file=path, remedy=next_step(ws))
+            check_readable(path, next_step(ws))
 
 
 def check_request(

@@ -188,6 +188,19 @@ def place_in(detail: str) -> str:
     return ": ".join(part for part in parts if part)
 
 
+_OURS = {
+    Outcome.MISSING_WRAPPER: "its file defines no function of that name",
+    Outcome.BAD_OUTPUT: "it must return a tensor, or a tuple of tensors",
+}
+"""What is said of an outcome that has no line."""
+
+
+def ended_with(run: RunResult) -> str:
+    """Return how a golden that gave no answer ended: the outcome and its place, in words that hold no value."""
+    said = place_in(run.detail) or _OURS.get(run.outcome, "")
+    return f"ended with: {run.outcome}" + (f", {said}" if said else "")
+
+
 CHANGED_LATER = "the host changed an output after the last kernel that got it"
 """The sentence of NOT_FROM_KERNEL for an output that was a kernel's."""
 

@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits
+from pypto_op.errors import ContractError
+from pypto_op.modes import WORDS
 from pypto_op.pool.pool import Pool
 from pypto_op.vocabulary import Mode
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants judged; the fields are the arguments of `verify_operator`."""
+    """What a caller wants judged; `verify_operator` takes the fields as its arguments.
 
-    modes: Sequence[Mode]
-    impl: Path | str | None
-    up_to_module: int | str | None
-    levels: Sequence[str] | None
-    case: str | None
-    policy: str | Mapping[str, Any] | None
-    jobs: int | None
-    limits: Limits
-    seed: int | None
-    report: Path | None
-    error_maps: bool
+    Attributes:
+        modes: where to run; none short-circuits another.
+        impl: the file to judge, when it is not the operator's own.
+        up_to_module: the cumulative phase k, judged against its own golden only.
+        levels, case: only these levels of the suite ("L1", ...), or only this case; where that part passes, it is PARTIAL.
+        policy: a tolerance policy in the place of SPEC.md's and the suite's.
+        jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
+        limits: what the candidate may use.
+        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and
+            passes, is PARTIAL.
+        report: where the report goes; default: eval/evaluation_report.json.
+        error_maps: keep where each output is off, under `_debug/error_maps/`.
+        suite: another suite than the operator's own; what it says is no evidence for a gate.
+        inspect: compare this inspection probe in the outputs' place; likewise no evidence.
+        only: a case in the place of the suite's; nothing is reported of it.
+        pool: where cases are judged; default: on this machine.
+    """
+
+    modes: Sequence[Mode] = tuple(Mode)
+    impl: Path | str | None = None
+    up_to_module: int | str | None = None
+    levels: Sequence[str] | None = None
+    case: str | None = None
+    policy: str | Mapping[str, Any] | None = None
+    jobs: int | None = 1
+    limits: Limits = field(default_factory=Limits)
+    seed: int | None = None
+    report: Path | None = None
+    error_maps: bool = False
     suite: Path | None = None
     inspect: str | None = None
     only: Mapping[str, Any] | None = None
     pool: Pool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a request that would judge nothing."""
+        if not self.modes:
+            raise ContractError("no mode was asked for", remedy=f"use --modes {WORDS}")

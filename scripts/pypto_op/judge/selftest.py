@@ -24,7 +24,7 @@ from pypto_op.judge.expectation import expectation_of
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, digest
 from pypto_op.judge.known import Known
 from pypto_op.judge.natural import MOST, NATURAL, further_seeds, natural_share, percent
-from pypto_op.judge.reasons import place_in
+from pypto_op.judge.reasons import ended_with
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
@@ -166,9 +166,7 @@ def _golden(known: Known) -> str:
         answer = known.golden(known.handed(inputs))
         where = f"case {case['id']}"
         if answer.outcome is not Outcome.OK:
-            place = place_in(answer.detail)
-            problem = f"it ended with: {answer.outcome}" + (f", {place}" if place else "")
-            raise ContractError(problem, file=ws.golden, where=where, remedy="mend the golden")
+            raise ContractError(f"it {ended_with(answer)}", file=ws.golden, where=where, remedy="mend the golden")
         if answer.mutated_inputs:
             raise ContractError("it changes its own inputs", file=ws.golden, where=where, remedy="let it copy them first")
         _returns_contract(contract, case, answer, ws)

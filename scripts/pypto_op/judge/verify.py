@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.base import Availability, Backend
 from pypto_op.backends.memory import REMEDY
 from pypto_op.backends.reference import check_inputs_there
 from pypto_op.backends.registry import get_backend
@@ -34,8 +34,6 @@ from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.request import Request
 from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
-from pypto_op.modes import WORDS
-from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.proof.draws import Draws, judged_on
@@ -45,44 +43,13 @@ from pypto_op.workspace import OpWorkspace, check_runnable
 Progress = Callable[[CaseRecord, int], None]
 
 
-def verify_operator(
-    ws: OpWorkspace,
-    *,
-    modes: Sequence[Mode] = tuple(Mode),
-    impl: Path | str | None = None,
-    up_to_module: int | str | None = None,
-    levels: Sequence[str] | None = None,
-    case: str | None = None,
-    policy: str | Mapping[str, Any] | None = None,
-    jobs: int | None = 1,
-    limits: Limits | None = None,
-    seed: int | None = None,
-    report: Path | None = None,
-    error_maps: bool = False,
-    suite: Path | None = None,
-    inspect: str | None = None,
-    pool: Pool | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
+def verify_operator(ws: OpWorkspace, *, progress: Progress | None = None, **wanted: Any) -> dict[str, Any]:
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
 
     Args:
         ws: the operator.
-        modes: where to run; none short-circuits another.
-        impl: the file to judge, when it is not the operator's own.
-        up_to_module: the cumulative phase k, judged against its own golden only.
-        levels, case: only these levels of the suite ("L1", ...), or only this case; where that part passes, it is PARTIAL.
-        policy: a tolerance policy in the place of SPEC.md's and the suite's.
-        jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
-        limits: what the candidate may use.
-        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and
-            passes, is PARTIAL.
-        report: where the report goes; default: eval/evaluation_report.json.
-        error_maps: keep where each output is off, under `_debug/error_maps/`.
-        suite: another suite than the operator's own; what it says is no evidence for a gate.
-        inspect: compare this inspection probe in the outputs' place; likewise no evidence.
-        pool: where cases are judged; default: on this machine.
         progress: called with each case's record and the number of cases, in no particular order.
+        **wanted: the fields of `Request`.
 
     Returns:
         The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
@@ -91,13 +58,7 @@ def verify_operator(
         ContractError: no mode was named, or `report` is a file that is no earlier report.
         InfraError: the report cannot be written or sealed.
     """
-    if not modes:
-        raise ContractError("no mode was asked for", remedy=f"use --modes {WORDS}")
-    used = limits or Limits()
-    request = Request(
-        tuple(modes), impl, up_to_module, levels, case, policy, jobs, used, seed, report, error_maps, suite, inspect, pool=pool
-    )
-    return _Verification(ws, request).run(progress)
+    return _Verification(ws, Request(**wanted)).run(progress)
 
 
 def judge_case(
@@ -114,12 +75,10 @@ def judge_case(
         ContractError: a document, the golden or the case is malformed, a file is missing, or the inputs do not vary.
         InfraError: no mode is available, or the reference process cannot run.
     """
-    if not modes:
-        raise ContractError("no mode was asked for", remedy=f"use a subset of {WORDS}")
     document = {"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": [dict(case)]}
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]
-    request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
+    request = Request(modes, impl, up_to_module, only=only)
     verification = _Verification(ws, request)
     contract, _ = verification.prepared()
     (record,) = verification.judged(None, fresh_seed())

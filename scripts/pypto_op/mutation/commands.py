@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from pypto_op.options import SEED, Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.mutation.campaign import Wish
 
 
 def _names(context: click.Context, option: click.Parameter, text: str | None) -> list[str] | None:
@@ -50,7 +53,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
     Exit status: 0 measured, and both sabotaged kernels were refused; 1 one of them passed; 2 the operator's files or the
     request are wrong, or the kernel does not pass its own suite; 3 this machine cannot run kernels with numbers.
     """
-    from pypto_op.mutation.operators.registry import OPERATORS
+    from pypto_op.mutation.operators.registry import OPERATORS, select
 
     if list_only:
         for operator in OPERATORS.values():
@@ -58,7 +61,6 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
         return int(ExitCode.OK)
     from pypto_op.backends import sim
     from pypto_op.judge.precheck import check_request, need
-    from pypto_op.mutation.operators.registry import select
 
     select(wanted["operators"])
     ws = OpWorkspace.at(op_dir)
@@ -67,31 +69,30 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
     sim.warm_up()
     from rich.console import Console
 
-    from pypto_op.judge.runner import MOST_JOBS
     from pypto_op.mutation import display
-    from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish, measure
+    from pypto_op.mutation.campaign import measure
     from pypto_op.pool.pool import Pool
 
-    wish = Wish(
-        operators=wanted["operators"],
-        limit=wanted["limit"],
-        only=wanted["only"],
-        jobs=wanted["jobs"] or (MOST_JOBS if pool.host else os.cpu_count() or 1),
-        seed=DEFAULT_SEED if wanted["seed"] is None else wanted["seed"],
-        levels=wanted["levels"],
-        case=wanted["case"],
-        timeout=wanted["timeout"],
-        likeness=not wanted["no_likeness"],
-        all_cases=wanted["all_cases"],
-        resume=wanted["resume"],
-        seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
-    )
     console = Console(stderr=as_json, highlight=False)
     progress = display.Progress(console)
     with Pool(pool) as there:
-        report = measure(ws, wish, progress, progress.note, there)
+        report = measure(ws, _wish(pool, **wanted), progress, progress.note, there)
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:
         display.show(console, report)
     return int(ExitCode.OK if all(run["refused"] for run in report["sabotage"] if run["ran"]) else ExitCode.FAIL)
+
+
+def _wish(pool: Address, *, jobs: int | None, seed: int | None, seconds: float | None, no_likeness: bool, **same: Any) -> Wish:
+    """Return what the flags ask for, with the defaults of those that were left out; the others are fields of `Wish`."""
+    from pypto_op.judge.runner import MOST_JOBS
+    from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish
+
+    return Wish(
+        jobs=jobs or (MOST_JOBS if pool.host else os.cpu_count() or 1),
+        seed=DEFAULT_SEED if seed is None else seed,
+        seconds=(DEFAULT_SECONDS if seconds is None else seconds) or None,
+        likeness=not no_likeness,
+        **same,
+    )

@@ -14,6 +14,7 @@ from pypto_op.documents import schema
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge import report as reports
+from pypto_op.judge.contract import Contract
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import REGISTRY
 from pypto_op.perf import history
@@ -56,15 +57,32 @@ def benchmark_operator(
     request, pool = Request(**wanted), pool or Pool()
     admitted = admitted or admit(ws, request.modes, request.base, away=pool.away)
     contract, verdict, started = admitted.contract, admitted.verdict, time.monotonic()
-    subject, cases = resolve(ws, contract.total_modules), timed_cases(contract, request)
     available, measured = measured_on(pool, admitted, request, progress)
-    usable, samples = [mode for mode, told in available.items() if told.ok], measured.samples
-    rows = [_row(case, mode, samples.costs(case, mode), samples.fault(case, mode)) for case in cases for mode in usable]
     if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws), ws):
         raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
     result = {
         "schema_version": 1,
         "tool": {"name": "pypto-op", "version": __version__},
+        **_told(ws, request, contract, available, measured),
+        "hashes": verdict["hashes"],
+        "verdict_seal": verdict["seal"],
+        "seconds": round(time.monotonic() - started, 3),
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    schema.check(result, SCHEMA, file=ws.perf_report)
+    write_atomically(ws.perf_report, reports.serialise(result))
+    history.note(ws, result)
+    return result
+
+
+def _told(
+    ws: OpWorkspace, request: Request, contract: Contract, available: Mapping[Mode, Availability], measured: Measured
+) -> dict[str, Any]:
+    """Return what the result says of the kernel's times, of how they were taken, and of the machine."""
+    subject, cases = resolve(ws, contract.total_modules), timed_cases(contract, request)
+    usable, samples = [mode for mode, told in available.items() if told.ok], measured.samples
+    rows = [_row(case, mode, samples.costs(case, mode), samples.fault(case, mode)) for case in cases for mode in usable]
+    return {
         "op_name": ws.name,
         "impl_file": ws.impl.name,
         "wrapper": subject.wrapper,
@@ -72,19 +90,11 @@ def benchmark_operator(
         "repeats": request.repeats,
         "warmup": max(REGISTRY[mode].timing.warmup for mode in usable),
         **_counted(rows),
-        "hashes": verdict["hashes"],
-        "verdict_seal": verdict["seal"],
         "versions": {k: v for a in available.values() for k, v in a.versions.items()},
         "caveats": [c for mode in usable for c in (*REGISTRY[mode].timing.caveats, *available[mode].caveats)],
         "host": {"cpu_count": measured.cores, "load_before": measured.loads[0], "load_after": measured.loads[1]},
-        "seconds": round(time.monotonic() - started, 3),
-        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **_compared(request, subject, measured, cases, usable),
     }
-    schema.check(result, SCHEMA, file=ws.perf_report)
-    write_atomically(ws.perf_report, reports.serialise(result))
-    history.note(ws, result)
-    return result
 
 
 def _compared(

@@ -64,31 +64,18 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import check_model, parse_budget
-    from pypto_op.runner.journal import latest_session
-    from pypto_op.runner.surroundings import check_access, check_keys, enter
-    from pypto_op.workspace import OP_NAME, check_runnable, check_writable
 
     limits = replace(parse_budget(budget), minutes=max_minutes)
     check_model(model)
-    if op is not None and not OP_NAME.match(op):
-        raise ContractError(f"{op[:40]!r} is no operator's name", remedy="write --op in lower case, digits and _: rms_norm")
-    if not (resume or replay or request.strip()):
-        raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
-    if resume and (given := request and "request" or op and "--op" or target_us and "--target-us"):
-        raise ContractError(f"--resume takes no {given}", remedy="leave it out: the run knows its own")
+    _check_call(request, op, target_us, resume)
     if replay and runner != "headless":
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
-    if resume:
-        latest_session(Path.cwd().resolve())  # without a run, a key would not help
-    if replay is None and runner == "headless":
-        check_access()
-    check_keys()
+    if not (resume or replay or request.strip()):
+        raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
     workspace = Path.cwd().resolve()
-    check_runnable(workspace)
-    check_writable(workspace)
-    secrets = enter()
+    secrets = _entered(workspace, resume, leads_a_model=replay is None and runner == "headless")
 
     from rich.console import Console
 
@@ -101,6 +88,32 @@ def run(
         ended = _ended(_begun(workspace, order, access, resume, secrets, console), check_end, as_json=as_json)
     _tell(ended, order, console, as_json=as_json)
     return ended.code
+
+
+def _check_call(request: str, op: str | None, target_us: float | None, resume: bool) -> None:
+    """Refuse what is asked of the operator where it has no such name, or where a resumed run knows it already."""
+    from pypto_op.workspace import OP_NAME
+
+    if op is not None and not OP_NAME.match(op):
+        raise ContractError(f"{op[:40]!r} is no operator's name", remedy="write --op in lower case, digits and _: rms_norm")
+    if resume and (given := request and "request" or op and "--op" or target_us and "--target-us"):
+        raise ContractError(f"--resume takes no {given}", remedy="leave it out: the run knows its own")
+
+
+def _entered(workspace: Path, resume: bool, *, leads_a_model: bool) -> Mapping[str, str]:
+    """Refuse what cannot be worked on here, then enter the workspace; return the secrets that left the environment."""
+    from pypto_op.runner.journal import latest_session
+    from pypto_op.runner.surroundings import check_access, check_keys, enter
+    from pypto_op.workspace import check_runnable, check_writable
+
+    if resume:
+        latest_session(workspace)  # without a run, a key would not help
+    if leads_a_model:
+        check_access()
+    check_keys()
+    check_runnable(workspace)
+    check_writable(workspace)
+    return enter()
 
 
 @contextmanager

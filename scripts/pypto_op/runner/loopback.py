@@ -6,6 +6,7 @@ model's words is made up: whoever asks does everything else itself.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -72,56 +73,63 @@ Model = Callable[[Body, Mapping[str, str]], Answer]
 """From a request's body and its headers, in lower case, to the answer."""
 
 
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection with what the model says."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, model: Model, *connection: Any) -> None:
+        self._model = model
+        super().__init__(*connection)  # which serves the connection to its end
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal belongs to the run."""
+
+    def _plain(self, body: bytes = b"", status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self._plain()
+
+    do_GET = do_HEAD
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        if "count_tokens" in self.path:
+            self._plain(b'{"input_tokens": 1}')
+            return
+        answer = self._model(body, {name.lower(): value for name, value in self.headers.items()})
+        if answer.page is not None:
+            self._plain(answer.page.encode(), answer.status, {"Content-Type": "text/html", **answer.headers})
+            return
+        if answer.status != 200:
+            error = {"type": "error", "error": {"type": answer.kind, "message": answer.error}}
+            self._plain(json.dumps(error).encode(), answer.status, answer.headers)
+            return
+        self._stream(answer, str(id(answer)))
+
+    def _stream(self, answer: Answer, name: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for number, event in enumerate(answer.events(name)):
+            if number == answer.cut_after:
+                return
+            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+
 @contextmanager
 def served(model: Model) -> Iterator[int]:
     """Serve `model` on a port of the loopback interface while the context lasts; the value is the port."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: the terminal belongs to the run."""
-
-        def _plain(self, body: bytes = b"", status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_HEAD(self) -> None:
-            self._plain()
-
-        do_GET = do_HEAD
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-            if "count_tokens" in self.path:
-                self._plain(b'{"input_tokens": 1}')
-                return
-            answer = model(body, {name.lower(): value for name, value in self.headers.items()})
-            if answer.page is not None:
-                self._plain(answer.page.encode(), answer.status, {"Content-Type": "text/html", **answer.headers})
-                return
-            if answer.status != 200:
-                error = {"type": "error", "error": {"type": answer.kind, "message": answer.error}}
-                self._plain(json.dumps(error).encode(), answer.status, answer.headers)
-                return
-            self._stream(answer, str(id(answer)))
-
-        def _stream(self, answer: Answer, name: str) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.close_connection = True
-            for number, event in enumerate(answer.events(name)):
-                if number == answer.cut_after:
-                    return
-                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, model))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:

@@ -89,6 +89,18 @@ class Readings:
             self._known[key] = self._run(recipe, offset)
         return self._known[key]
 
+    def score(self, expression: str | None) -> Callable[[Recipe], float]:
+        """Return what says how badly an expression (None: the worst) cancels with a recipe; 0 where that tells nothing."""
+
+        def reached(recipe: Recipe) -> float:
+            try:
+                found = self.of(recipe)
+            except (RuntimeError, ValueError, IndexError):
+                return 0.0
+            return strongest(found.sites, expression, float(self._message["quantile"]))[1] if found.useful else 0.0
+
+        return reached
+
     def _run(self, recipe: Recipe, offset: int) -> Reading:
         made, quantile = self._made(recipe, offset), float(self._message["quantile"])
         probe, outputs = measured(self._golden, Path(self._message["file"]), [made[name] for name in self._order])
@@ -120,7 +132,7 @@ def find(
         kept: of earlier searches, which this one adds to.
     """
     kept = {} if kept is None else kept
-    expression, quantile, seed = message["expression"], float(message["quantile"]), int(message["seed"])
+    expression, quantile = message["expression"], float(message["quantile"])
 
     def readings(case: Mapping[str, Any]) -> Readings:
         telling = {name: value for name, value in case.items() if name not in _SAYS_NOTHING}
@@ -129,24 +141,14 @@ def find(
             kept[key] = Readings(golden, make, order, {**message, "case": case})
         return kept[key]
 
-    def score(of: Readings) -> Callable[[Recipe], float]:
-        def reached(recipe: Recipe) -> float:
-            try:
-                found = of.of(recipe)
-            except (RuntimeError, ValueError, IndexError):
-                return 0.0
-            return strongest(found.sites, expression, quantile)[1] if found.useful else 0.0
-
-        return reached
-
     whole = readings(message["case"])
     small = readings({**message["case"], "shape": message["searched_shape"]}) if message.get("searched_shape") else whole
     runs = min(int(message["runs"]), max(_LEAST_RUNS, _MOST_CALLS // max(small.calls, 1)))
-    goal = Goal(float(message["condition"]), seed, runs)
-    found = search(small.inputs, score(small), goal, message.get("fixed", ()))
+    goal = Goal(float(message["condition"]), int(message["seed"]), runs)
+    found = search(small.inputs, small.score(expression), goal, message.get("fixed", ()))
     if small is not whole:
         searched = found.runs
-        found = tuned(whole.inputs, score(whole), goal, found.recipe)
+        found = tuned(whole.inputs, whole.score(expression), goal, found.recipe)
         found.runs += searched
     checked = [whole.of(found.recipe, n).sites for n in range(CHECKED_SEEDS)]
     # Of "whichever is worst", the one that the recipe made so: what cancels worst without it is often another.

@@ -76,15 +76,29 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
             so is a tensor that is moved into an output of other axes.
     """
     import pypto
-    from pypto import pypto_impl
     from pypto.frontend.parser import entry
 
     wrapper: Any = entry.JitCallableWrapper
-    set_options, call = wrapper._set_config_option, wrapper.__call__
     _switch("pypto_op_follow_program", lenient)
+    wrapper._set_run_mode = _run_in_sim
+    wrapper._set_config_option = _then_our_options(wrapper._set_config_option, numeric, further)
+    wrapper._setup_verify_data = staticmethod(_hand_over)
+    wrapper.__call__ = _checked(wrapper.__call__, lenient)
+    pypto.cond = _placed(pypto.cond)
+    pypto.set_global_config("codegen.parallel_compile", 1)
+    kernel_lines.follow()
 
-    def run_in_sim(self: Any) -> None:
-        self._runtime_options = {**(self._runtime_options or {}), "run_mode": int(pypto.RunMode.SIM)}
+
+def _run_in_sim(kernel: Any) -> None:
+    """Let a kernel that asks for a device run in the simulator."""
+    import pypto
+
+    kernel._runtime_options = {**(kernel._runtime_options or {}), "run_mode": int(pypto.RunMode.SIM)}
+
+
+def _then_our_options(set_options: Callable[[Any], None], numeric: bool, further: Callable[[], None] | None) -> Any:
+    """Return what sets a kernel's own options and then ours; see `simulate`."""
+    import pypto
 
     def set_options_then_ours(self: Any) -> None:
         set_options(self)
@@ -99,10 +113,22 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
         kept = chosen.get("pass_verify_pass_filter") != NO_PASS or bool(chosen.get("pass_verify_save_tensor"))
         _switch("pypto_op_keep_turns", kept)
 
-    def hand_over(tensors: Any) -> None:
-        if pypto.get_verify_options().get("enable_pass_verify"):
-            data = entry._pto_to_tensor_data(tensors)
-            pypto_impl.SetVerifyData(data, [], entry._pto_verify_datas.get_data())
+    return set_options_then_ours
+
+
+def _hand_over(tensors: Any) -> None:
+    """Hand host tensors to the calculator as they are."""
+    import pypto
+    from pypto import pypto_impl
+    from pypto.frontend.parser import entry
+
+    if pypto.get_verify_options().get("enable_pass_verify"):
+        data = entry._pto_to_tensor_data(tensors)
+        pypto_impl.SetVerifyData(data, [], entry._pto_verify_datas.get_data())
+
+
+def _checked(call: Callable[..., Any], lenient: bool) -> Any:
+    """Return a call of a kernel that looks at its arguments' shapes and dtypes first; see `simulate`."""
 
     def checked_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         tensors, _, declared = self._parse_call_args(args, kwargs)
@@ -114,13 +140,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
             print(f"pypto-op: {' '.join(str(error).split())} A device does not look, so the run goes on.", file=sys.stderr)
         return _in_order(call, self, args, kwargs) if lenient else call(self, *args, **kwargs)
 
-    wrapper._set_run_mode = run_in_sim
-    wrapper._set_config_option = set_options_then_ours
-    wrapper._setup_verify_data = staticmethod(hand_over)
-    wrapper.__call__ = checked_call
-    pypto.cond = _placed(pypto.cond)
-    pypto.set_global_config("codegen.parallel_compile", 1)
-    kernel_lines.follow()
+    return checked_call
 
 
 def _without_ellipsis(declared: Any) -> Any:
