@@ -14,6 +14,9 @@ from pypto_op.documents.policy import Policy
 
 _NO_DIVISION_BY_ZERO = 1e-300
 
+_MANY = 32
+"""Elements that must carry an average: that of fewer is as much a matter of luck as the greatest of them."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -133,7 +136,9 @@ class Measures:
     count: int = 0
     greatest: float = 0.0
     total: float = 0.0
+    squares: float = 0.0
     diff_squares: float = 0.0
+    diff_fourths: float = 0.0
     expected_squares: float = 0.0
 
     def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
@@ -143,7 +148,9 @@ class Measures:
             self.count += relative.numel()
             self.greatest = max(self.greatest, float(relative.max()))
             self.total += float(relative.sum())
+            self.squares += float(relative.square().sum())
             self.diff_squares += float(diff.square().sum())
+            self.diff_fourths += float(diff.square().square().sum())
             self.expected_squares += float(magnitude.square().sum())
         return relative
 
@@ -153,6 +160,11 @@ class Measures:
         scale = max((self.expected_squares / count) ** 0.5, _NO_DIVISION_BY_ZERO)
         rmse = (self.diff_squares / count) ** 0.5 / scale
         return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
+
+    def carried_by(self) -> dict[str, float]:
+        """Return how many elements make up each average: all where they are off alike, one where it alone is off."""
+        shares = {"mere": (self.total**2, self.squares), "rmse": (self.diff_squares**2, self.diff_fourths)}
+        return {name: square / squares if squares else float(self.count) for name, (square, squares) in shares.items()}
 
 
 def rule_for(policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]) -> AllClose | Relative:
@@ -171,12 +183,14 @@ def rule_for(policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence
         limits = (numbers["mare"], numbers["mere"], numbers.get("rmse"))
         return Relative(numbers["clamp"], *limits, strict=True)
     clamp = numbers["clamp"] * _scale(expected)
-    worst = {"mare": 0.0, "mere": 0.0, "rmse": 0.0}
-    for twin in twins:
-        for name, value in _measures(twin, expected, clamp).items():
-            worst[name] = max(worst[name], value)
     factor, floor = policy.as_dict()["factor"], numbers["floor"]
-    limit = {name: max(factor[name] * worst[name], floor[name]) for name in worst}
+    limit = {name: floor[name] for name in ("mare", "mere", "rmse")}
+    for twin in twins:
+        measured = _measures(twin, expected, clamp)
+        carried_by = measured.carried_by()
+        for name, value in measured.as_dict().items():
+            times = factor[name] if carried_by.get(name, _MANY) >= _MANY else max(factor[name], factor["mare"])
+            limit[name] = max(limit[name], times * value)
     return Relative(clamp, limit["mare"], limit["mere"], limit["rmse"], strict=False)
 
 
@@ -190,13 +204,13 @@ def _scale(tensor: torch.Tensor) -> float:
     return greatest
 
 
-def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str, float]:
+def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> Measures:
     measures = Measures(clamp)
     for _, (one, other) in pieces([twin, truth]):
         first, second = as_wide(one), as_wide(other)
         finite = (special_kind(first) == 0) & (special_kind(second) == 0)
         measures.add((first[finite] - second[finite]).abs(), second[finite].abs())
-    return measures.as_dict()
+    return measures
 
 
 def _ratio(diff: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
