@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -162,9 +163,15 @@ class Measures:
         return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
 
     def carried_by(self) -> dict[str, float]:
-        """Return how many elements make up each average: all where they are off alike, one where it alone is off."""
-        shares = {"mere": (self.total**2, self.squares), "rmse": (self.diff_squares**2, self.diff_fourths)}
-        return {name: square / squares if squares else float(self.count) for name, (square, squares) in shares.items()}
+        """Return how many elements make up each average: all where they are off alike, one where it alone is off.
+
+        All as well where the squares leave float64's range.
+        """
+        sums = {"mere": (self.total, self.squares), "rmse": (self.diff_squares, self.diff_fourths)}
+        return {
+            name: (total / math.sqrt(squares)) ** 2 if 0.0 < squares < math.inf else float(self.count)
+            for name, (total, squares) in sums.items()
+        }
 
 
 def rule_for(policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]) -> AllClose | Relative:
