@@ -71,6 +71,14 @@ def test_values_in_bfloat16_exceed_float16(tmp_path: Path, dtypes: list[str]) ->
     assert [case["draw_scale"] for case in bounded if "beyond_half" in case["id"]] == [{"x": 1e5}], "not those in [-1, 1]"
 
 
+def test_a_tensor_that_drowns_the_others_is_large_beside_large_ones(tmp_path: Path) -> None:
+    """A merge of experts by way of float16 passed: beside a residual of 1e5 no row shows, so that case was left out."""
+    maker = suite_cases.filled(operator(tmp_path))
+    single = [case for case in maker.cases if "beyond_half" in case["id"]]
+    instead = [other for case in single for other in maker.in_place_of(case)]
+    assert [case["draw_scale"] for case in instead] == [{"x": 1e5, "y": 1e5}], "once, whichever says nothing"
+
+
 def test_every_score_is_far_below_zero(tmp_path: Path) -> None:
     """A maximum that starts at 0, or a mask of -10000: no row of scores lay below the latter."""
     sources = unseen("window_attention", tmp_path)

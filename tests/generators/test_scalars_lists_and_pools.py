@@ -438,6 +438,18 @@ def test_the_greatest_size_that_spec_allows_a_fixed_axis_is_tried(tmp_path: Path
     assert [case["shape"]["D"] for case in cases if "D_greatest" in case["id"]] == [512]
 
 
+@pytest.mark.parametrize(
+    ("said", "met"),
+    [("D <= 70", {"greatest": 70}), ("D >= 3", {"least": 3}), ("3 <= D <= 70", {"least": 3, "greatest": 70}), ("D <= 64", {})],
+)
+def test_a_named_end_of_an_axis_is_tried_though_the_request_has_one_size(tmp_path: Path, said: str, met: dict[str, int]) -> None:
+    """A convolution with room for four taps passed where SPEC.md allowed seven, and asked for three."""
+    ws = operator(tmp_path).ws
+    ws.spec.write_text(ws.spec.read_text().replace("---\n# op", f"shape_constraints: ['{said}']\n---\n# op"))
+    cases = suite_cases.cases(gather(ws))
+    assert {case["id"].split("_")[2]: case["shape"]["D"] for case in cases if case["id"].startswith("L3_D_")} == met
+
+
 def test_the_greatest_size_is_tried_beside_smaller_axes_where_the_usual_ones_make_it_too_large(tmp_path: Path) -> None:
     maker = suite_cases.filled(unseen("int8_linear", tmp_path))
     assert [case["shape"] for case in maker.cases if "K_greatest" in case["id"]] == [{"T": 19, "K": 4096, "N": 32}]

@@ -13,6 +13,9 @@ from pypto_op.comparison.rules import AllClose, Measures, Relative
 from pypto_op.comparison.walk import pieces
 from pypto_op.documents.policy import Policy
 
+_MANY = 32
+"""Elements that must carry an average: that of fewer is as much a matter of luck as the greatest of them."""
+
 
 class TwinBounds:
     """The errors of honest twins beside a truth, each measured when it is asked for, and once.
@@ -43,10 +46,15 @@ class TwinBounds:
 
     @cached_property
     def _limits(self) -> tuple[float, float, float]:
-        measured = [_measures(twin, self._truth, self._clamp) for twin in self._twins]
-        worst = {name: max((each[name] for each in measured), default=0.0) for name in ("mare", "mere", "rmse")}
-        mare, mere, rmse = (max(self._factor[name] * worst[name], self._numbers["floor"][name]) for name in worst)
-        return mare, mere, rmse
+        limit = {name: self._numbers["floor"][name] for name in ("mare", "mere", "rmse")}
+        for twin in self._twins:
+            measured = _measures(twin, self._truth, self._clamp)
+            carried_by = measured.carried_by()
+            for name, value in measured.as_dict().items():
+                few = carried_by.get(name, _MANY) < _MANY
+                times = max(self._factor[name], self._factor["mare"]) if few else self._factor[name]
+                limit[name] = max(limit[name], times * value)
+        return limit["mare"], limit["mere"], limit["rmse"]
 
 
 def rule_for(
@@ -80,7 +88,7 @@ def _scale(tensor: torch.Tensor) -> float:
     return greatest
 
 
-def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str, float]:
+def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> Measures:
     measures = Measures(clamp)
     for _, (one, other) in pieces([twin, truth]):
         first, second = as_wide(one), as_wide(other)
@@ -88,4 +96,4 @@ def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str
             finite = (special_kind(first) == 0) & (special_kind(second) == 0)
             first, second = first[finite], second[finite]
         measures.add((first - second).abs(), second.abs())
-    return measures.as_dict()
+    return measures

@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto_op.documents import constraints, shape_expr
 from pypto_op.documents.default_suite import free_names
-from pypto_op.documents.knobs import ALIKE, ZONE
+from pypto_op.documents.knobs import ALIKE, SCALE, ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.generators import walks
 from pypto_op.generators.sources import FLOATS, Sizes, Sources
@@ -110,14 +110,14 @@ class Maker:
         return {axis: max(shape[axis] for shape in self.p0 if axis in shape) for axis in open_ended if axis not in innermost}
 
     @property
-    def bounded(self) -> dict[str, tuple[int, int]]:
-        """Axes that are not dynamic, with least and greatest size where a constraint names both: the taps in `2 <= W <= 8`."""
-        said, found = self.sources.spec.shape_constraints, {}
+    def named_ends(self) -> list[tuple[str, str, int]]:
+        """Least and greatest size of each axis that is not dynamic, where a constraint names them: the taps in `2 <= W <= 8`."""
+        said, found = self.sources.spec.shape_constraints, []
         for axis in (axis for axis in self.base if axis not in self.dynamic):
-            ends = [bound.split(" + ") for bound in constraints.limits(said, axis, list(self.base))]
-            if all(part.isdigit() for end in ends for part in end):
-                least, beyond = (sum(map(int, end)) for end in ends)
-                found[axis] = (least, beyond - 1)
+            low, beyond = (bound.split(" + ") for bound in constraints.limits(said, axis, list(self.base)))
+            for word, end, within in (("least", low, 0), ("greatest", beyond, -1)):
+                if all(part.isdigit() for part in end):
+                    found.append((axis, word, sum(map(int, end)) + within))
         return found
 
     def add(
@@ -163,12 +163,24 @@ class Maker:
         A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway.
         """
         yield from self.in_other_dtypes(case)
+        yield from self._all_scaled(case)
         varied = [name for name, default in self.sources.scalars.items() if name in case and isinstance(default, float)]
         shapes = [*self.p0, self.base, self.small_ragged] if varied or ALIKE in case else []
         for number, shape in enumerate(shapes):
             with_scalars = {**shape, **{name: case[name] for name in varied}}
             if shape != case["shape"] and constraints.satisfied(self.sources.spec.shape_constraints, with_scalars):
                 yield {**case, "id": f"{case['id']}_again{number}", "shape": dict(shape)}
+
+    def _all_scaled(self, case: Case) -> Iterator[Case]:
+        """Yield a case with the scale of one tensor for all that follow the case's dtype, once: one that drowns the others hides
+        what becomes of them."""
+        if not isinstance(scale := case.get(SCALE), Mapping) or ZONE in case:
+            return
+        together = {**case, SCALE: dict.fromkeys(self.sources.following, *scale.values())}
+        key = repr({**together, "id": ""})
+        if key not in self._seen:
+            self._seen.add(key)
+            yield {**together, "id": f"{case['id']}_all"}
 
     @staticmethod
     def _zone_of(case: Case) -> tuple[str, str]:

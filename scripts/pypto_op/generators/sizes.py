@@ -43,8 +43,6 @@ def edges(maker: Maker) -> None:
     _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
-    for axis in (*maker.fixed, *maker.varied):
-        _greatest(maker, axis)
     for axis, most in maker.counted.items():
         wanted = next((count for count in _HEADS if count > most), most + 1)
         _first(maker, Level.L3, f"{axis}_more", [{axis: wanted}, {axis: most + 1}])
@@ -53,16 +51,17 @@ def edges(maker: Maker) -> None:
     least = dict.fromkeys((*maker.fixed, *maker.varied), 1)
     if least:  # less than a tile, one head: a kernel may need two
         maker.add(Level.L3, "build_least", maker.fitted(least))
-    for axis, ends in maker.bounded.items():
-        for word, size in zip(("least", "greatest"), ends, strict=True):
-            _end(maker, axis, word, size)
+    for axis, word, size in maker.named_ends:
+        _end(maker, axis, word, size)
 
 
 def long(maker: Maker) -> None:
     """Add long axes, many batches, and both together."""
     batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.sources.pools)]
     for axis in maker.sources.pools:
-        _first(maker, Level.L4, f"{axis}_large", [{axis: size} for size in _POOLS], most=_MOST_IN_A_POOL)
+        narrow = dict.fromkeys(maker.fixed, 1)
+        wanted = [{**beside, axis: size} for size in _POOLS for beside in ({}, narrow)]
+        _first(maker, Level.L4, f"{axis}_large", wanted, most=_MOST_IN_A_POOL)
     for axis in maker.long:
         step = maker.sources.steps_along(axis)[-1]
         steps = (step, *maker.sources.steps_along(axis))
@@ -156,15 +155,13 @@ def _ragged(maker: Maker, axis: str) -> None:
                 return
 
 
-def _greatest(maker: Maker, axis: str) -> None:
-    """Add the largest size of an axis that SPEC.md allows, where it names one (`V <= 4096`) and no case is that large."""
-    end = constraints.limits(maker.sources.spec.shape_constraints, axis, list(maker.base))[1].removesuffix(" + 1")
-    if end.isdigit() and not maker.has_met({axis: maker.fitted({axis: int(end)})[axis]}):
-        _end(maker, axis, "greatest", int(end))
-
-
 def _end(maker: Maker, axis: str, word: str, size: int) -> None:
-    """Add a fixed axis at an end of what SPEC.md allows: where that is too large, beside the smallest other axes."""
+    """Add a fixed axis at an end of what SPEC.md allows, unless a case has it; where it is too large, beside the smallest others.
+
+    A kernel that was written for the request's sizes, all alike, may keep two taps of the three in registers.
+    """
+    if maker.has_met({axis: maker.fitted({axis: size})[axis]}):
+        return
     for fewer in ((), maker.fixed, (*maker.fixed, *maker.dynamic)):
         sizes = maker.small_beside(axis, size, fewer)
         if sizes[axis] == maker.base[axis] or maker.add(Level.L3, f"{axis}_{word}", sizes):

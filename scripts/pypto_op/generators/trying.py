@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ _PARTED = "where tensors are alike, right kernels may differ by more than the to
 """What is natural there says little: of numbers that cancel to nothing, a right kernel of another form keeps other bits."""
 
 _MOVED = 2.0**-21
-"""Eight roundings in float32: so far the values of alike tensors may be off in a kernel that does not treat both the same."""
+"""Eight roundings in float32: so far a kernel may be off in values that another one reads alike, or subtracts."""
 
 _DEAD, _SHARE_DEAD = 2.0**-100, 0.1
 
@@ -96,21 +96,22 @@ def rehearsed(
     fit = fitted(first, tried)
     if isinstance(fit, str):
         return Nothing(fit, tried.case)
-    if ALIKE in case and (fit.natural is not None or _moved_share(first, tried) > 1.0):
+    if ALIKE in case and (fit.natural is not None or moved_share(first, tried, case[ALIKE]) > 1.0):
         return Nothing(_PARTED, tried.case)
     return replace(fit, hides=_hides(first, replace(tried, case=fit.case), usual))
 
 
-def _moved_share(first: FirstCandidate, tried: Tried) -> float:
-    """Return how much of the tolerance it takes where tensors that are alike differ by what a kernel may round of each.
+def moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str]) -> float:
+    """Return how much of the tolerance it takes where some inputs differ by what a kernel may round of each.
 
-    The honest orders add up both alike, so what is left of their difference is the same in each of them: nothing.
+    The honest orders add up tensors that are alike in one way, so what is left of their difference is the same in each: nothing.
+    Nor is any of them another form of a difference, which may lose as much as such inputs do.
     """
     policy, luck = policy_of_case(first.policy, tried.case), torch.Generator().manual_seed(DEFAULT_SEED)
     if policy.needs_twins:  # there is no tolerance, and 0 is the natural error of what cancels to nothing
         return math.inf
     moved = dict(tried.inputs)
-    for name in tried.case[ALIKE]:
+    for name in names:
         if isinstance(value := moved[name], torch.Tensor) and value.is_floating_point():
             luck_of_each = 2.0 * torch.rand(value.shape, generator=luck, dtype=torch.float64) - 1.0
             moved[name] = value.double() * (1.0 + _MOVED * luck_of_each)

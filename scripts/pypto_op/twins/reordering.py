@@ -35,6 +35,9 @@ aten = torch.ops.aten
 _IS_A_SUM = "_pypto_op_is_a_sum"
 """Attribute of a tensor that a sum has just made."""
 
+_ROOT_OF = "_pypto_op_root_of"
+"""Attribute of a tensor that a square root has just made: what it is the root of."""
+
 
 class Reordered(DispatchMode):
     """While active, every sum, mean, matrix product and running sum of a golden adds up as one twin does.
@@ -154,6 +157,15 @@ class Reordered(DispatchMode):
             return aten.tanh.default(tensor)  # type: ignore[no-any-return]
         return 2.0 / (1.0 + torch.exp(-2.0 * tensor)) - 1.0
 
+    def by_logarithm(self, found: torch.Tensor, base: torch.Tensor, exponent: float) -> torch.Tensor:
+        """Return `found`, base ** exponent, as two orders have it: by exp(exponent * log(base)), which is how devices raise.
+
+        The logarithm is rounded to its own size, so far from 1 the power errs by several roundings, alike in a whole row.
+        """
+        if self._order is None or not self._order.apart or base.dtype != torch.float32:
+            return found
+        return torch.where(base > 0.0, torch.exp(exponent * torch.log(base)), found)
+
     def distance(self, found: torch.Tensor, taken: Any) -> torch.Tensor:
         """Return `found`, a value less `taken`, whose square a kernel may have that merges the means of tiles (`twins.means`)."""
         return found if self._order is None else self._means.distance(found, taken, self._salt)
@@ -229,11 +241,28 @@ def _divide(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
         return mode.shared(left, right)
     if getattr(left, _IS_A_SUM, False) and isinstance(right, torch.Tensor):
         return mode.quotient(left, right)
-    return mode.made(aten.div.Tensor(left, right), torch.div, left, right)
+    by = _divisor(mode, right)
+    return mode.made(aten.div.Tensor(left, by), torch.div, left, by)
+
+
+def _reciprocal(mode: Reordered, tensor: torch.Tensor) -> torch.Tensor:
+    return aten.reciprocal.default(_divisor(mode, tensor))  # type: ignore[no-any-return]
+
+
+def _divisor(mode: Reordered, divisor: Any) -> Any:
+    """Return a divisor; a root is one that a kernel has as a power of -1/2, and that by a logarithm."""
+    base = getattr(divisor, _ROOT_OF, None)
+    return divisor if base is None else mode.by_logarithm(divisor, base, 0.5)
 
 
 def _root(mode: Reordered, tensor: torch.Tensor) -> torch.Tensor:
-    return mode.made(aten.sqrt.default(tensor), torch.sqrt, tensor)
+    found = mode.made(aten.sqrt.default(tensor), torch.sqrt, tensor)
+    setattr(found, _ROOT_OF, tensor)
+    return found
+
+
+def _inverse_root(mode: Reordered, tensor: torch.Tensor) -> torch.Tensor:
+    return mode.by_logarithm(aten.rsqrt.default(tensor), tensor, -0.5)
 
 
 def _tanh(mode: Reordered, tensor: torch.Tensor) -> torch.Tensor:
@@ -265,7 +294,8 @@ def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
 
 
 def _power(mode: Reordered, base: torch.Tensor, exponent: Any) -> torch.Tensor:
-    return means.power(base, exponent)
+    found = means.power(base, exponent)
+    return found if float(exponent).is_integer() else mode.by_logarithm(found, base, float(exponent))
 
 
 def _where(mode: Reordered, condition: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -318,6 +348,8 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.cumsum.default: _cumsum,
     aten.div.Tensor: _divide,
     aten.sqrt.default: _root,
+    aten.rsqrt.default: _inverse_root,
+    aten.reciprocal.default: _reciprocal,
     aten.tanh.default: _tanh,
     aten.add.Tensor: _add,
     aten.mul.Tensor: _multiply,
