@@ -35,6 +35,7 @@ FRESH = (
     "fresh_eleventh",
     "fresh_twelfth",
     "fresh_thirteenth",
+    "fresh_fourteenth",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 from triton.runtime import autotuner
 from triton.runtime.errors import OutOfResources
 
-from pypto_op.triton.run.configurations import Configurations
+from pypto_op.triton.run.configurations import FAR, OWN, Configurations
 
 _BLOCKS = (16, 32, 64, 128)
 _FASTEST, _TOO_LARGE = 64, 128
@@ -40,7 +40,7 @@ class Kernel:
         call()
         return [float(abs(self.launched[-1] - _FASTEST))] * 3
 
-    def call(self, *, turns: bool, judges: bool = True) -> int:
+    def call(self, *, turns: bool, judges: str = OWN) -> int:
         """Call as forward does, and return the configuration that was launched."""
         self.configurations.judges, self.configurations.turns = judges, turns
         self.configurations.begin()
@@ -58,7 +58,7 @@ def kernel(monkeypatch):
 
 def test_calls_take_the_fastest_until_turns_are_asked_for(kernel):
     assert [kernel.call(turns=False) for _ in range(2)] == [_FASTEST] * 2
-    assert kernel.configurations.facts() == {"fn": [1, 3]}
+    assert kernel.configurations.facts() == {"fn": [1, 3, 0]}
 
 
 def test_turns_take_each_configuration_that_the_device_runs_and_time_none_again(kernel):
@@ -66,7 +66,7 @@ def test_turns_take_each_configuration_that_the_device_runs_and_time_none_again(
     timed = kernel.timed
     assert {kernel.call(turns=True) for _ in range(2)} == {16, 32}
     assert kernel.timed == timed
-    assert kernel.configurations.facts() == {"fn": [3, 3]}
+    assert kernel.configurations.facts() == {"fn": [3, 3, 0]}
 
 
 def test_the_call_after_turns_takes_the_fastest_again(kernel):
@@ -76,5 +76,12 @@ def test_the_call_after_turns_takes_the_fastest_again(kernel):
 
 
 def test_a_call_that_is_not_judged_counts_for_nothing(kernel):
-    kernel.call(turns=False, judges=False)
-    assert kernel.configurations.facts() == {"fn": [0, 3]}
+    kernel.call(turns=False, judges="")
+    assert kernel.configurations.facts() == {"fn": [0, 3, 0]}
+
+
+def test_calls_on_far_inputs_take_each_configuration_in_a_turn_of_their_own(kernel):
+    kernel.call(turns=False)
+    assert {kernel.call(turns=True) for _ in range(2)} == {16, 32}
+    assert {kernel.call(turns=True, judges=FAR) for _ in range(3)} == {16, 32, 64}
+    assert kernel.configurations.facts() == {"fn": [3, 3, 3]}

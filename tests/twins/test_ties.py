@@ -51,6 +51,16 @@ def test_a_16_bit_rounding_that_is_used_further_stays_in_the_truth() -> None:
     assert torch.equal(h, x.double() + residual.double()), "an output's own last rounding is not taken"
 
 
+def test_a_small_value_beside_large_ones_has_its_own_rounding() -> None:
+    x = noise(64, 64)
+    found = ways(lambda x: torch.exp(8.0 * x) > 0.001, x)
+    exponential = torch.exp(8.0 * x.double())
+    told = (exponential < 0.00099) | (exponential > 0.00101)
+    assert float(exponential.max()) > 1e8, "rounding of the large ones reaches beyond the bound"
+    for (way,) in found:
+        assert torch.equal(way[told].bool(), (exponential > 0.001)[told])
+
+
 @pytest.mark.slow
 def test_one_over_scale_is_an_honest_quantisation() -> None:
     steps = 0

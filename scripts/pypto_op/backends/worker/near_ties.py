@@ -21,8 +21,10 @@ SIDES = 4
 _RELATIVE = 2.0**-18
 """How far a value that carries rounding may move, beside itself: some 64 roundings of float32."""
 _BEYOND_SEEN = 4.0
-"""How far it may move as a multiple of the rounding that most elements of its tensor were seen to carry."""
+"""How far it may move as a multiple of the rounding that most elements of about its size were seen to carry, and itself."""
 _USUAL = 0.9
+_ALIKE, _GROUPS = 64, 32
+"""So many elements that carry rounding tell what is usual among them, and a tensor has so many such groups at most, by size."""
 _COMPUTED = 1 / 64
 """Share of elements that carry rounding from which on a whole tensor counts as computed."""
 _MOST_SAMPLED = 1 << 20
@@ -54,9 +56,30 @@ def reach_of(wide: torch.Tensor, native: torch.Tensor) -> torch.Tensor | None:
     rough = ((finite & computed) | differs) & ~whole
     if not bool(rough.any()):
         return None
-    error = (mine - wide).abs()[differs]
-    usual = torch.quantile(error[:_MOST_SAMPLED], _USUAL)
-    return torch.where(rough, _RELATIVE * wide.abs() + _BEYOND_SEEN * usual, 0.0)
+    size, error = wide.abs(), (mine - wide).abs()
+    seen = torch.maximum(
+        _usual(size[differs][:_MOST_SAMPLED], error[differs][:_MOST_SAMPLED], size), torch.where(differs, error, 0.0)
+    )
+    return torch.where(rough, _RELATIVE * size + _BEYOND_SEEN * seen, 0.0)
+
+
+def _usual(of: torch.Tensor, error: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """Return for each size what error is usual near it: a small exponential carries less rounding than a large one beside it.
+
+    What is left of large terms is small and carries much, which the errors of its neighbours in size tell.
+
+    Args:
+        of: sizes of what carries rounding.
+        error: what it carries.
+        size: of all elements.
+    """
+    count = max(1, min(of.numel() // _ALIKE, _GROUPS))
+    order = of.argsort()
+    groups = error[order][: of.numel() // count * count].reshape(count, -1)
+    usual = torch.quantile(groups, _USUAL, dim=-1)
+    near = torch.nn.functional.max_pool1d(usual.reshape(1, 1, -1), 3, stride=1, padding=1).reshape(-1)
+    first = of[order][: of.numel() // count * count].reshape(count, -1)[1:, 0]
+    return near[torch.bucketize(size, first.contiguous(), right=True)]
 
 
 def moved(

@@ -13,13 +13,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run import coarse, filled, idle, ignored, masks, one_value, products, reaching, skewed, unread
+from pypto_op.triton.run import (
+    coarse,
+    configurations,
+    filled,
+    idle,
+    ignored,
+    masks,
+    one_value,
+    products,
+    reaching,
+    skewed,
+    unread,
+)
+from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked
 
 if TYPE_CHECKING:
-    from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.verification import Verification
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
@@ -37,7 +49,7 @@ _MOVES = (
 )
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
-"""What calls for configurations that no other call took may take; `caveats` names those that are left."""
+"""What calls for configurations that no other call took may take, on inputs of either kind; `caveats` names those left."""
 _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
 )
@@ -72,6 +84,7 @@ class Aside:
         numbers.of_forward()
         numbers.of_constructor()
         self._configurations()
+        self._configurations(skewed.FAR)
         self._rounded()
         self._built_otherwise()
 
@@ -106,24 +119,30 @@ class Aside:
             elif not judgement.ok:
                 self._run.keep(case, 1, judgement, begin)
 
-    def _configurations(self) -> None:
-        """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
+    def _configurations(self, move: str = "") -> None:
+        """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time.
+
+        `move`: of the inputs, none or `FAR`, where a configuration has to be right, too.
+        """
         spent = took = 0.0
-        for case, seed in self._opened(lambda case: bool(case.unjudged())):
+        left = Case.unjudged_far if move else Case.unjudged
+        for case, seed in self._opened(lambda case: bool(left(case))):
             self._run.tighten(self._task, self._candidate)
             try:
-                found = self._task.case(case.index, seed)
+                found = self._task.case(case.index, seed, move=move)
             except Told:  # where the reference really fails, a main pass says so
                 return
-            while found is not None and case.judgement.ok and case.unjudged() and spent + took <= _TUNING_SECONDS:
-                begin, before = time.monotonic(), case.unjudged()
+            if found is not None and found[1].get("same"):  # the reference takes no such inputs
+                continue
+            while found is not None and case.judgement.ok and left(case) and spent + took <= _TUNING_SECONDS:
+                begin, before = time.monotonic(), case.configurations
                 judgement = self._answered(case, *found, seed, turns=True)
                 if not judgement.ok:
                     told = "a configuration that earlier calls did not take"
                     self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{told}"), begin)
                 took = time.monotonic() - begin
                 spent += took
-                if case.unjudged() == before:  # a kernel that this case does not launch
+                if case.configurations == before:  # a kernel that this case does not launch
                     break
 
     def _rounded(self) -> None:
@@ -195,9 +214,11 @@ class Aside:
     ) -> Judgement:
         """Return the verdict on one call of a new model; the arguments are those of `CandidateSession.run`, `built` a seed."""
         try:
-            exact = reference.get("skewed") not in (skewed.FAR, reaching.REACH)
+            moved = reference.get("skewed")
+            exact = moved not in (skewed.FAR, reaching.REACH)
+            judges = configurations.OWN if exact else configurations.FAR if moved == skewed.FAR else ""
             answer, run, facts = self._candidate.run(
-                given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded, turns=turns
+                given, built or seed, later=True, judges=judges, marked=marked, rounded=rounded, turns=turns
             )
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
@@ -225,7 +246,10 @@ def _may_move(move: str, case: Case) -> bool:
 
 
 def _variable(case: Case) -> list[str]:
-    """Return the weights of one value that both models have. They vary in two passes: behind a relu none shows in `LOW`."""
+    """Return the weights that are the same for every seed and that both models have.
+
+    They vary in two passes: behind a relu none shows in `LOW`.
+    """
     return _taken(case, case.filled)
 
 
@@ -241,9 +265,9 @@ def _told_of_first(names: list[str]) -> str:
 
 
 def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:
-    """Return what to say of weights that hold one value and that the implementation does not have."""
+    """Return what to say of weights that are the same for every seed and that the implementation does not have."""
     names = [name for name in filled_weights if name in untaken]
-    words = f"{_listed(names)} of the reference hold one value each, and the implementation has no such weights"
+    words = f"{_listed(names)} of the reference are the same for every seed, and the implementation has no such weights"
     return [f"{words}: other values were not tested"] if names else []
 
 

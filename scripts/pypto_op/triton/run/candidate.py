@@ -166,7 +166,7 @@ class Candidate:
         self._lines.rests = message["later"] and secrets.randbelow(_WATCHED) > 0
         self._launches.recording = True
         lanes, configurations = self._launches.bounds.lanes, self._launches.configurations
-        lanes.marked, lanes.met, configurations.judges = message["marked"], False, False
+        lanes.marked, lanes.met, configurations.judges = message["marked"], False, ""
         configurations.turns = message["turns"]
         products = self._launches.bounds.products
         products.rounded, products.met = message["rounded"], False
@@ -187,7 +187,7 @@ class Candidate:
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         own = models.weights_of(self._model)
         self._memory.rewritten(own[name] for name in message["reloads"] if name in own)
-        configurations.judges = message["exact"]
+        configurations.judges = message["judges"]
         self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and first is not None, set()
         returned = self._loose(lambda: self._forward(inputs, seed))

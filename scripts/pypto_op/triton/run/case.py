@@ -31,7 +31,7 @@ class Case:
     caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
     unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
     said: list[str] = field(default_factory=list)  # what else was not tested
-    filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
+    filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value, or the same for every seed
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
@@ -45,7 +45,7 @@ class Case:
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
-    configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
+    configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel (`Configurations.facts`)
     derived: int = 0  # float tensors that the implementation holds beside its weights
 
     @property
@@ -70,13 +70,23 @@ class Case:
         self.untaken = list(map(str, facts.get("untaken", ())))
         self.derived, self.unread = int(facts.get("derived", 0)), facts.get("unread", {})
 
+    def more_filled(self, reference: dict[str, Any]) -> list[str]:
+        """Take and return the weights that a later pass shows to be the same for every seed."""
+        more = [name for name in reference.get("filled", ()) if name not in self.filled]
+        self.filled += more
+        return more
+
     def unjudged(self) -> list[str]:
         """Return what to say of configurations of autotuned kernels that no judged call took."""
         return [
             f"{name}: {judged} of {offered} configurations were judged, and a device may choose another"
-            for name, (judged, offered) in self.configurations.items()
+            for name, (judged, offered, _) in self.configurations.items()
             if judged < offered
         ]
+
+    def unjudged_far(self) -> list[str]:
+        """Return the autotuned kernels some of whose configurations no call took on inputs far beyond the task's own."""
+        return [name for name, (_, offered, far) in self.configurations.items() if far < offered]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `cases`."""

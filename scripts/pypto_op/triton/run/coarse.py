@@ -18,6 +18,8 @@ _TIMES = 16.0
 """So many times the reference's own greatest error is allowed."""
 _MOST = 0.02
 """Of the elements so many may be wrong, as long as they are finite where the reference is well within its dtype's range."""
+_ROW, _NOTHING = 8, 0.01
+"""A row of so many elements is lost where each is less than this part of what its greatest should be: a softmax adds to 1."""
 
 
 def gross(expected: Any, actual: Any, truth: Any) -> str:
@@ -48,6 +50,17 @@ def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Te
     wrong = told & ~((got - want).abs() <= allowed)
     count = int(wrong.sum())
     lost = int((wrong & ~torch.isfinite(got) & (want.abs() < limit)).sum())
-    if count <= _MOST * want.numel() and not lost:
+    rows = _lost_rows(want, got, wrong)
+    if count <= _MOST * want.numel() and not lost and not rows:
         return ""
-    return f"output {position}: {count} of {want.numel()} element(s) are grossly wrong, {lost} of them not finite"
+    more = f", {rows} row(s) are nearly zero" if rows else ""
+    return f"output {position}: {count} of {want.numel()} element(s) are grossly wrong, {lost} of them not finite{more}"
+
+
+def _lost_rows(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> int:
+    """Return how many rows are nearly zero where the greatest element of the reference is not."""
+    if not want.dim() or want.shape[-1] < _ROW:
+        return 0
+    greatest, at = want.abs().nan_to_num(0.0, 0.0, 0.0).max(-1, keepdim=True)
+    nothing = got.abs().amax(-1, keepdim=True) <= _NOTHING * greatest
+    return int((nothing & wrong.gather(-1, at)).sum())

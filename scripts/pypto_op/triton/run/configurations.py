@@ -1,8 +1,14 @@
 """Which configuration of an autotuned kernel a call of forward takes, and which were judged.
 
 In the interpreter no configuration is faster than another, and a device may choose any. So each call takes the first of those
-that the fewest judged calls took. A device times configurations and takes the fastest, and another device or another size may
-choose another one. So calls that are asked for in turn take the others, which are timed no more.
+that the fewest judged calls took. The second tuner of a file begins with its second configuration, and so on: two kernels may be
+right only where both have the same block.
+
+A device times configurations and takes the fastest, and another device or another size may choose another one. So calls that are
+asked for in turn take the others, which are timed no more.
+
+A configuration may be wrong for large inputs alone (a padding that none of the task's own comes near). So calls on such take
+configurations in a turn of their own.
 
 On a device the first call runs an autotuned kernel many times before it launches it, and what the kernel adds up or changes in
 place is wrong then, unless the tuner resets or restores it. In the interpreter some calls are judged after one such trial.
@@ -16,6 +22,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+OWN, FAR = "own", "far"
+"""What a judged call is held to: the task's precision, or, on inputs far beyond the task's own, no gross error."""
 TOLD = (
     "before this call it ran once more, as autotuning does on a device: what it adds up or changes in place must stand in "
     "reset_to_zero or restore_value"
@@ -26,20 +34,21 @@ class Configurations:
     """The configurations of the kernels that were launched.
 
     Attributes:
-        judges: what the present call of forward returns is judged, to the task's precision.
+        judges: `OWN` or `FAR` where what the present call of forward returns is judged, else "".
         tries: each of its autotuned kernels runs once before the first choice.
         tried: names of those that did.
         turns: calls take configurations in turn on a device, too.
     """
 
     def __init__(self) -> None:
-        self.judges = self.tries = self.turns = False
+        self.judges = ""
+        self.tries = self.turns = False
         self._always = False  # take them in turn
         self.tried: set[str] = set()
         self._chooses_anew = False
         self._tuners: dict[int, Any] = {}
         self._runs: dict[int, dict[int, bool]] = {}  # of what pruning left, in any call: whether the device runs it
-        self._used: Counter[tuple[int, int]] = Counter()  # by judged calls
+        self._used: Counter[tuple[str, int, int]] = Counter()  # by judged calls
 
     def begin(self) -> None:
         """Let tuners choose anew where calls choose in turn, and in the first call after such."""
@@ -81,20 +90,23 @@ class Configurations:
         return ranked
 
     def _rank(self, tuner: Any, number: int) -> list[float]:
-        return [float(self._used[id(tuner), number] * len(tuner.configs) + number)] * 3
+        used, count = self._used[self.judges or OWN, id(tuner), number], len(tuner.configs)
+        place = list(self._tuners).index(id(tuner)) * (used + 1)  # each round pairs the tuners otherwise
+        return [float(used * count + (number - place) % count)] * 3
 
     def chosen(self, tuner: Any) -> None:
         """Note what an autotuned launch took."""
         if self.judges and id(tuner) in self._tuners:
-            self._used[id(tuner), tuner.configs.index(tuner.best_config)] += 1
+            self._used[self.judges, id(tuner), tuner.configs.index(tuner.best_config)] += 1
 
     def facts(self) -> dict[str, list[int]]:
-        """Return, by kernel, how many configurations judged calls took, and how many there are."""
+        """Return, by kernel, how many configurations judged calls took, how many there are, and how many far ones took."""
+
+        def taken(judges: str, key: int) -> int:
+            return sum(runs and self._used[judges, key, number] > 0 for number, runs in self._runs[key].items())
+
         return {
-            _name_of(self._tuners[key]): [
-                sum(runs and self._used[key, number] > 0 for number, runs in known.items()),
-                sum(known.values()),
-            ]
+            _name_of(self._tuners[key]): [taken(OWN, key), sum(known.values()), taken(FAR, key)]
             for key, known in self._runs.items()
         }
 

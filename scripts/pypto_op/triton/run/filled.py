@@ -1,7 +1,9 @@
-"""Weights that a constructor fills with one value: a norm's ones and zeros hide a kernel that leaves them out.
+"""Weights that a constructor fills alike for every seed: a norm's ones and zeros hide a kernel that leaves them out.
 
-A trained model has others. So a later pass gives both models other values for them. Buffers of one value (a scale, a mask) get
-others in a pass of their own, since the reference may not take them.
+A trained model has others. So a later pass gives both models other values for them. A parameter that holds several values may
+be the same for every seed, too (decays: the logarithms of 1 to n), and a kernel may know them by heart.
+
+Buffers of one value (a scale, a mask) get others in a pass of their own, since the reference may not take them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,28 @@ _VARIANCE, _SMALL = "running_var", 2.0**-17
 """The last of its elements becomes so much smaller: an epsilon that is left out shows there alone."""
 _ROUND = 1024.0
 """A single number that is no multiple of 1/1024 was drawn."""
-TOLD = "weights that constructors fill with one value (ones, zeros) had other values in this pass"
+_MOST_KEPT = 1 << 16
+"""Elements of a parameter; what is larger was drawn."""
+TOLD = "weights that constructors fill with one value (ones, zeros), or alike for every seed, had other values in this pass"
+
+
+class Alike:
+    """Parameters that hold several values, the same ones for every seed."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, torch.Tensor] = {}
+        self._seed: int | None = None
+
+    def names(self, model: Any, seed: int) -> list[str]:
+        """Return the names of those that hold what they held under the first seed; none while there was no other seed."""
+        held = {
+            name: value for name, value in _trained(model).items() if 1 < value.numel() <= _MOST_KEPT and not _is_filled(value)
+        }
+        if self._seed is None:
+            self._seed, self._first = seed, {name: value.clone() for name, value in held.items()}
+        if seed == self._seed:
+            return []
+        return [name for name, value in held.items() if name in self._first and torch.equal(value, self._first[name])]
 
 
 def names(model: Any) -> list[str]:
@@ -36,14 +59,18 @@ def buffers(model: Any) -> list[str]:
 def vary(model: Any, wanted: Collection[str], seed: int) -> None:
     """Give those weights of a model other values: around 0 for zeros, else of the same sign, half to one and a half times."""
     draws = torch.Generator().manual_seed(seed)
+    filled = _found(model)
     with torch.no_grad():
-        for name, tensor in _found(model).items():
+        for name, tensor in filled.items():
             if name in wanted:
                 value = float(tensor.reshape(-1)[0])
                 part = torch.rand(tensor.shape, generator=draws) - 0.5
                 tensor.copy_(value * (1.0 + part) if value else part)
                 if name.rpartition(".")[2] == _VARIANCE and tensor.numel() > 1:
                     tensor.reshape(-1)[-1] *= _SMALL
+        for name, tensor in _trained(model).items():
+            if name in wanted and name not in filled:
+                tensor.mul_(0.75 + 0.5 * torch.rand(tensor.shape, generator=draws).to(tensor))
         for name, tensor in _buffers(model).items():
             if name in wanted:
                 other = same_layout(tensor)
@@ -57,6 +84,12 @@ def _found(model: Any) -> dict[str, torch.Tensor]:
     buffers = {name: value for name, value in model.named_buffers() if name.rpartition(".")[2] in _BUFFERS}
     held = {**dict(model.named_parameters()), **buffers}
     return {name: value.detach() for name, value in held.items() if _is_filled(value.detach())}
+
+
+def _trained(model: Any) -> dict[str, torch.Tensor]:
+    """Return the parameters of floats that training changes: one without a gradient is a constant of the task."""
+    held = model.named_parameters() if isinstance(model, torch.nn.Module) else ()
+    return {name: value.detach() for name, value in held if value.requires_grad and value.element_size() > 1}
 
 
 def _buffers(model: Any) -> dict[str, torch.Tensor]:

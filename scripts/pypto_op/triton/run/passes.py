@@ -124,13 +124,13 @@ class Run:
             case.took(facts)
             self.looked += float(facts.get("seconds", 0.0))
             made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
-            judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
+            judgement = self._compared(case, case.judgement, made, found[0]["inputs"], "")
             if not judgement.ok:
                 self.keep(case, 1, judgement, begin)
 
-    def _compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any) -> Judgement:
+    def _compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any, judges: str) -> Judgement:
         """Note a run of a case, and whether its host handed launches other things than in the run before; return the verdict."""
-        self.history.note(len(self.calls) - 1, case.index, made, inputs)
+        self.history.note(len(self.calls) - 1, case.index, made, inputs, judges)
         case.right = right
         case.doubt = case.doubt or _host_computed(case.made if len(self.calls) > 1 else None, made)
         case.made = made
@@ -242,7 +242,7 @@ class Run:
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
-            judgement = self._compared(case, judgement, made, given["inputs"])
+            judgement = self._compared(case, judgement, made, given["inputs"], configurations.OWN)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
             causes += [edges.TOLD] if reference.get("edged") else []
@@ -257,6 +257,8 @@ class Run:
             case.begins(reference, facts)
             case.said = [*filter(None, [reference.get("one_sign")]), *aside.untested([*case.filled, *case.buffers], case.untaken)]
             case.said += aside.left_alone(list(map(str, facts.get("left", ()))))
+        elif more := case.more_filled(reference):
+            case.said += aside.untested(more, case.untaken)
         case.weights = str(facts.get("weights", "none"))
         case.kernels = sorted({*case.kernels, *map(str, facts.get("kernels", ()))})
         self.keep(case, number, judgement, begin)

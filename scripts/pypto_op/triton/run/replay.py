@@ -21,11 +21,11 @@ class History:
     """The calls of one process of the candidate: pass and case -> what the host gave, and a sample of the inputs."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[int, int], tuple[Provenance, list[torch.Tensor]]] = {}
+        self._calls: dict[tuple[int, int], tuple[Provenance, list[torch.Tensor], str]] = {}
 
-    def note(self, number: int, index: int, made: Provenance, inputs: Any) -> None:
-        """Remember a call."""
-        self._calls[number, index] = (made, trivial.sampled(inputs))
+    def note(self, number: int, index: int, made: Provenance, inputs: Any, judges: str) -> None:
+        """Remember a call; `judges` as `CandidateSession.run` has it."""
+        self._calls[number, index] = (made, trivial.sampled(inputs), judges)
 
     def follows_from_calls(
         self,
@@ -61,7 +61,7 @@ class History:
                     found = task.case(index, other, used=later, judged=False, move=move, reloads=later and index in reloads)
                     if found is None:
                         return set()
-                    _, _, facts = candidate.run(found[0], seed, judged=False, later=later)
+                    _, _, facts = candidate.run(found[0], seed, judged=False, later=later, judges=self._calls[number, index][2])
                     if not self._is_alike(number, index, Provenance.of(facts, ()), found[0]["inputs"]):
                         alike.discard(index)
         except Told:
@@ -69,7 +69,7 @@ class History:
         return alike
 
     def _is_alike(self, number: int, index: int, made: Provenance, inputs: Any) -> bool:
-        before, sample = self._calls[number, index]
+        before, sample, _ = self._calls[number, index]
         others = trivial.sampled(inputs)
         varied = any(not torch.equal(one, other) for one, other in zip(sample, others, strict=False))
         return varied and made.is_like(before)

@@ -16,7 +16,7 @@ from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
-from pypto_op.triton.run import literals
+from pypto_op.triton.run import configurations, literals
 from pypto_op.triton.run.printed import own_words
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.roles import load_driver
@@ -233,7 +233,7 @@ class CandidateSession(_Session):
         *,
         judged: bool = True,
         later: bool = False,
-        exact: bool = True,
+        judges: str | None = None,
         marked: bool = False,
         rounded: bool = False,
         turns: bool = False,
@@ -246,14 +246,16 @@ class CandidateSession(_Session):
             seed: of the pass.
             judged: outputs are wanted, too; the implementation cannot tell.
             later: the case ran before, so lines of kernels need not be watched each time.
-            exact: outputs are held to the task's precision, so the configurations that were taken are judged (`configurations`).
+            judges: what outputs are held to, so that the configurations that were taken are judged (`configurations`); None: the
+                task's precision where the outputs are wanted.
             marked: lanes of loads that nothing fills hold something else than zeros (`lanes`).
             rounded: operands of products are rounded where a device may do so (`products`).
             turns: autotuned kernels take configurations that no judged call took, on a device, too.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
-        message |= {"exact": judged and exact and not (marked or rounded), "marked": marked, "rounded": rounded, "turns": turns}
+        judges = (configurations.OWN if judged else "") if judges is None else judges
+        message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ()))}
         return self._tell(message, given)
 

@@ -81,6 +81,7 @@ class Task:
         self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
+        self._alike = filled.Alike()
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
@@ -142,7 +143,7 @@ class Task:
             self._init = constructor.moved(own, message["places"])
         if not self._builds(seed, other=self._init is not own):
             return None, {"same": True}
-        constant = filled.names(self._model)
+        constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
         buffers = filled.buffers(self._model)
         self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
         if self._varied:
