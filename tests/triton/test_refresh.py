@@ -62,10 +62,21 @@ def test_each_call_has_other_values_all_the_same(shift: int) -> None:
     """A kernel that returns what it kept of the call before must be wrong in all of these."""
     draws = torch.Generator().manual_seed(3)
     drawn = torch.randn(12, 12, generator=draws)
-    kinds = [drawn, drawn.half(), drawn.softmax(-1), drawn + drawn.mT, drawn.flatten().sort().values, (9 * drawn).round()]
+    kinds = [
+        drawn,
+        drawn.half(),
+        drawn.to(torch.float8_e4m3fn),
+        torch.complex(drawn, drawn.mT),
+        drawn.softmax(-1),
+        drawn + drawn.mT,
+        drawn.flatten().sort().values,
+        (9 * drawn).round(),
+    ]
+    kinds += [drawn.to(torch.float8_e4m3fn), torch.complex(drawn, drawn.mT)]
     kinds += [drawn[0].sign(), (100 * drawn).long(), torch.randint(0, 2, (40,), generator=draws).bool()]
     for tensor in kinds:
-        assert not torch.equal(_later(tensor, shift), tensor), tensor
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        assert not torch.equal(_later(tensor, shift).to(wide), tensor.to(wide)), tensor
     totals = [drawn, (9 * drawn).round()]  # a sum over everything changes, too
     for tensor in totals:
         assert abs(float(_later(tensor, shift).sum() - tensor.sum())) > 0.01 * abs(float(tensor.sum()))

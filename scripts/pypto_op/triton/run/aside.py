@@ -125,6 +125,7 @@ class Aside:
         `move`: of the inputs, none or `FAR`, where a configuration has to be right, too.
         """
         spent = took = 0.0
+        idle = 0  # calls in a row that took what earlier ones had taken
         left = Case.unjudged_far if move else Case.unjudged
         for case, seed in self._opened(lambda case: bool(left(case))):
             self._run.tighten(self._task, self._candidate)
@@ -142,7 +143,8 @@ class Aside:
                     self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{told}"), begin)
                 took = time.monotonic() - begin
                 spent += took
-                if case.configurations == before:  # a kernel that this case does not launch
+                idle = idle + 1 if case.configurations == before else 0
+                if idle > 1:  # a kernel that this case does not launch
                     break
 
     def _rounded(self) -> None:

@@ -189,7 +189,7 @@ class Candidate:
         self._memory.rewritten(own[name] for name in message["reloads"] if name in own)
         configurations.judges = message["judges"]
         self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
-        configurations.tries, configurations.tried = message["judged"] and first is not None, set()
+        configurations.tries, configurations.tried = message["judged"] and message["later"], set()
         returned = self._loose(lambda: self._forward(inputs, seed))
         configurations.tries = False
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))

@@ -10,23 +10,31 @@ asked for in turn take the others, which are timed no more.
 A configuration may be wrong for large inputs alone (a padding that none of the task's own comes near). So calls on such take
 configurations in a turn of their own.
 
-On a device the first call runs an autotuned kernel many times before it launches it, and what the kernel adds up or changes in
-place is wrong then, unless the tuner resets or restores it. In the interpreter some calls are judged after one such trial.
+On a device the first call runs an autotuned kernel many times, in each configuration, before it launches it. What the kernel
+adds up or changes in place is wrong then, and so is what a configuration with more programs leaves, unless the tuner resets or
+restores it. In the interpreter some calls are judged after such trials.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+_TRIAL_SECONDS = 2.0
+"""What trials of one call may take, but for the first of each kernel."""
+_MOST_TRIED = 3
+"""Calls with trials: one may choose the very configuration that leaves nothing behind."""
+
 OWN, FAR = "own", "far"
 """What a judged call is held to: the task's precision, or, on inputs far beyond the task's own, no gross error."""
+_ASKED = "asked"
 TOLD = (
-    "before this call it ran once more, as autotuning does on a device: what it adds up or changes in place must stand in "
-    "reset_to_zero or restore_value"
+    "before this call it ran once in other configurations, as autotuning does on a device: what it adds up, changes in place or "
+    "leaves in memory that others read must stand in reset_to_zero or restore_value"
 )
 
 
@@ -35,7 +43,7 @@ class Configurations:
 
     Attributes:
         judges: `OWN` or `FAR` where what the present call of forward returns is judged, else "".
-        tries: each of its autotuned kernels runs once before the first choice.
+        tries: each of its autotuned kernels runs once in each configuration before the first choice, while there is time.
         tried: names of those that did.
         turns: calls take configurations in turn on a device, too.
     """
@@ -45,6 +53,9 @@ class Configurations:
         self.tries = self.turns = False
         self._always = False  # take them in turn
         self.tried: set[str] = set()
+        self._trials: set[tuple[int, int]] = set()  # of this call
+        self._spent = 0.0  # by them, in seconds
+        self._calls_tried = 0
         self._chooses_anew = False
         self._tuners: dict[int, Any] = {}
         self._runs: dict[int, dict[int, bool]] = {}  # of what pruning left, in any call: whether the device runs it
@@ -57,6 +68,8 @@ class Configurations:
             for tuner in self._tuners.values():
                 tuner.cache.clear()
         self._chooses_anew = turns
+        self._calls_tried += bool(self._trials)
+        self._trials, self._spent = set(), 0.0
 
     def by_time(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand for `Autotuner._bench` on a device; `original` times a configuration, and gives infinity where none can run."""
@@ -81,23 +94,39 @@ class Configurations:
         def ranked(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> list[float]:
             number = tuner.configs.index(config)
             self._tuners[id(tuner)] = tuner
-            if self.tries and _name_of(tuner) not in self.tried:
-                self.tried.add(_name_of(tuner))
-                _once(original, tuner, *args, config=config, **kwargs)
+            if self.tries:
+                self._try(original, tuner, number, *args, config=config, **kwargs)
             self._runs.setdefault(id(tuner), {})[number] = True
             return self._rank(tuner, number)
 
         return ranked
 
+    def _try(self, original: Callable[..., Any], tuner: Any, number: int, *args: Any, **kwargs: Any) -> None:
+        """Run a configuration once in this call, where there is time; the first of each kernel always."""
+        if self._calls_tried >= _MOST_TRIED:
+            return
+        if _name_of(tuner) in self.tried and ((id(tuner), number) in self._trials or self._spent >= _TRIAL_SECONDS):
+            return
+        self.tried.add(_name_of(tuner))
+        self._trials.add((id(tuner), number))
+        begin = time.monotonic()
+        _once(original, tuner, *args, **kwargs)
+        self._spent += time.monotonic() - begin
+
     def _rank(self, tuner: Any, number: int) -> list[float]:
-        used, count = self._used[self.judges or OWN, id(tuner), number], len(tuner.configs)
+        used, count = self._used[self._turn(), id(tuner), number], len(tuner.configs)
         place = list(self._tuners).index(id(tuner)) * (used + 1)  # each round pairs the tuners otherwise
         return [float(used * count + (number - place) % count)] * 3
+
+    def _turn(self) -> str:
+        """Return which calls take turns: on a device those that were asked for, since what is fastest pairs the tuners alike."""
+        return _ASKED if self.turns and not self._always and len(self._tuners) > 1 else self.judges or OWN
 
     def chosen(self, tuner: Any) -> None:
         """Note what an autotuned launch took."""
         if self.judges and id(tuner) in self._tuners:
-            self._used[self.judges, id(tuner), tuner.configs.index(tuner.best_config)] += 1
+            for turn in {self.judges, self._turn()}:
+                self._used[turn, id(tuner), tuner.configs.index(tuner.best_config)] += 1
 
     def facts(self) -> dict[str, list[int]]:
         """Return, by kernel, how many configurations judged calls took, how many there are, and how many far ones took."""

@@ -93,6 +93,7 @@ class Launches:
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []
         self._tuning = 0
+        self._resetting = False  # a tuner of Triton's zeroes what its trials wrote to, on a device in the first call alone
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
         self._language: Language | None = None
@@ -152,7 +153,7 @@ class Launches:
     def filled(self, target: torch.Tensor, number: Any) -> None:
         """See `dispatch.Listener`."""
         if self.recording:
-            if self._memory.knows(target):
+            if self._memory.knows(target) and not self._resetting:
                 self.chosen.fill(target, spelled(number) or "")
             self._memory.filled(target)
 
@@ -321,14 +322,28 @@ class Launches:
         def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             self._choices.append({*tuner.arg_names[: len(args)], *kwargs} - {"grid"})
             tuner.cache_results = False  # what was fastest in an earlier process would hide the other configurations
+            hook = tuner.pre_hook
+            own = getattr(getattr(hook, "__code__", None), "co_filename", "") == original.__code__.co_filename
+            tuner.pre_hook = self._around_reset(hook) if own else hook
             try:
                 result = original(tuner, *args, **kwargs)
             finally:
+                tuner.pre_hook = hook
                 self._choices.pop()
             self.configurations.chosen(tuner)
             return result
 
         return run
+
+    def _around_reset(self, hook: Any) -> Any:
+        def reset(*args: Any, **kwargs: Any) -> None:
+            self._resetting = True
+            try:
+                hook(*args, **kwargs)
+            finally:
+                self._resetting = False
+
+        return reset
 
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)

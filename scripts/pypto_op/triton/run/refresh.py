@@ -59,8 +59,11 @@ def _way(source: torch.Tensor, floats: bool) -> Way:
     real = source.is_floating_point()
     if not source.dim() or not source.numel() or not (real or source.is_complex() or not floats):
         return False, False
-    rolls = source.is_complex() or not (is_sorted(source, _SHORTEST) or is_symmetric(source))
-    return rolls, source.dtype in _SCALED and not (real and (_is_of_labels(source) or is_normalised(source)))
+    if source.is_complex() or (real and source.dtype not in _SCALED):  # floats of 8 bits, which devices do not compare
+        return True, source.is_complex()
+    return not (is_sorted(source, _SHORTEST) or is_symmetric(source)), real and not (
+        _is_of_labels(source) or is_normalised(source)
+    )
 
 
 def _is_of_labels(source: torch.Tensor) -> bool:
