@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.triton import lab
 
 from pypto_op.triton.run.refresh import FACTORS
+from pypto_op.triton.run.sessions import CandidateSession
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +134,21 @@ def test_state_that_follows_from_the_calls_passes(name: str, place: Path) -> Non
     result = lab.verify(project)
     failed = [entry for entry in result["failures"] if entry["error_type"] != "Degenerate"]
     assert not failed, failed
+
+
+def test_the_second_process_hashes_memory_as_the_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device the first one is no fork: split-K kernels that a hook zeroes were refused wherever they ran alone."""
+    told: dict[int, set[tuple[int, ...]]] = {}
+    real = CandidateSession._tell
+
+    def tell(session: CandidateSession, message: dict[str, Any], value: Any = None) -> Any:
+        told.setdefault(id(session), set()).add(tuple(message["keys"]))
+        return real(session, message, value)
+
+    monkeypatch.setattr(CandidateSession, "_tell", tell)
+    counting = next(name for name in sorted(HONEST) if "STEP" in HONEST[name])
+    assert lab.verify(lab.folder(place, DOUBLED, lab.impl(HONEST[counting], kernels=KERNELS)))["passed_cases"]
+    assert len(told) == 2 and len(set.union(*told.values())) == 1
 
 
 @pytest.mark.parametrize("name", sorted(CHEATS))

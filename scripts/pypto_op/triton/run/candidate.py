@@ -29,7 +29,7 @@ from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.lines import Lines
-from pypto_op.triton.run.memory import Memory, address, bytes_of
+from pypto_op.triton.run.memory import Memory, address, bytes_of, share_keys
 from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
@@ -155,6 +155,7 @@ class Candidate:
 
     def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         begin = time.process_time()
+        share_keys(message["keys"])
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))

@@ -23,7 +23,7 @@ _WORDS_AT_ONCE = 1 << 24
 _LONGEST_TABLE = 1 << 20
 """Bytes of a table of addresses."""
 _ALL = (1 << 64) - 1
-_KEYS = tuple(secrets.randbits(63) for _ in range(2))
+_KEYS = [secrets.randbits(63) for _ in range(2)]
 COPIES = "PyTorch's copies"
 """The user of what PyTorch copied, in the place of a kernel's parameter."""
 
@@ -246,11 +246,16 @@ def _digest(data: torch.Tensor) -> str:
     return blake2b(data.clone().numpy().data, digest_size=12).hexdigest()  # of a copy: what NumPy sees counts as `lent`
 
 
+def share_keys(keys: Sequence[int]) -> None:
+    """Hash as another process does, whose hashes are compared with those of this one (`replay`); before anything is hashed."""
+    _KEYS[:] = keys
+
+
 def keyed_sums(data: torch.Tensor) -> str:
     """Return a hash of bytes, computed where they lie: two sums of their 32-bit words, each times a number of its place.
 
-    The numbers follow from a key that this process, or the one that it is a fork of, drew. Without the key nobody finds bytes of
-    the same hash but by luck: two words that differ do so by less than 2^32, so one sum (modulo 2^64) agrees for one key in
+    The numbers follow from a key that this process drew, or was given (`share_keys`). Without the key nobody finds bytes of the
+    same hash but by luck: two words that differ do so by less than 2^32, so one sum (modulo 2^64) agrees for one key in
     2^32, and both for one in 2^64 (multilinear hashing, Carter and Wegman 1979).
     """
     whole = data.numel() // 4 * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -83,7 +83,7 @@ class Run:
             if len(self.seeds) > 1:
                 aside.Aside(self, started.task, started.candidate).everything()
             self._apply_doubts()
-            self._replay(started.task)
+            self._replay(started.task, started.candidate.keys)
         started.close()
         with self._deadline():
             self._static()
@@ -144,12 +144,12 @@ class Run:
                 if self.progress is not None:
                     self.progress(case)
 
-    def _replay(self, task: TaskSession) -> None:
+    def _replay(self, task: TaskSession, keys: Sequence[int]) -> None:
         """Let those cases pass whose host gave other numbers because the pass was the second, and for nothing else."""
         doubted = {case.index for case in self.cases if case.judgement.error_type == HOST and not case.made.reads}
         if not doubted or self.place is None:
             return
-        again = CandidateSession(self.project, self.place, self.request.limits(self.started))
+        again = CandidateSession(self.project, self.place, self.request.limits(self.started), keys)
         try:
             reloads = {case.index for case in self.cases if case.reloads}
             honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self.tighten(task, again), reloads)

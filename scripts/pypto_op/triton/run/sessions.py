@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,9 +218,15 @@ class SurveySession(_Session):
 
 
 class CandidateSession(_Session):
-    """The process that runs the implementation."""
+    """The process that runs the implementation.
 
-    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+    Attributes:
+        keys: what it hashes memory with; a second process whose hashes are compared with those of the first gets the same
+            (on a device the first is no fork of what the second is a fork of).
+    """
+
+    def __init__(self, project: Project, place: Place, limits: Limits, keys: Sequence[int] = ()) -> None:
+        self.keys = list(keys) or [secrets.randbits(63) for _ in range(2)]
         own = [os.path.realpath(path) for path in project.own_files()]
         more = {"own": own, "task_module": project.task.stem}
         super().__init__(project, place, limits, project.impl, "pypto_op.triton.run.roles:candidate", more)
@@ -256,7 +263,7 @@ class CandidateSession(_Session):
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
         judges = (configurations.OWN if judged else "") if judges is None else judges
         message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}
-        message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ()))}
+        message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ())), "keys": self.keys}
         return self._tell(message, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
