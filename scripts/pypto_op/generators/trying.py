@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pypto_op.documents import golden_scan
 from pypto_op.documents.knobs import ALIKE, OFFSET, SCALE, ZONE
 from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
@@ -98,11 +99,28 @@ def rehearsed(
         return Nothing(fit, tried.case)
     if ALIKE in case and (fit.natural is not None or moved_share(first, tried, case[ALIKE]) > 1.0):
         return Nothing(_PARTED, tried.case)
+    if zero := next((name for name in _mixing_zeros(first, case) if _parts_at_zero(first, tried, name, fit)), ""):
+        return Nothing(f"right kernels may differ by more than the tolerance holds where {zero} is 0", tried.case)
     return replace(fit, hides=_hides(first, replace(tried, case=fit.case), usual))
 
 
-def moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str]) -> float:
-    """Return how much of the tolerance it takes where some inputs differ by what a kernel may round of each.
+def _mixing_zeros(first: FirstCandidate, case: Case) -> list[str]:
+    """Return the scalars of a case that are 0 and by which the golden mixes two values."""
+    zeros = [name for name, value in case.items() if isinstance(value, float) and value == 0.0]
+    shares = golden_scan.shares(first.ws.golden, first.ws.golden_name()) if zeros else ()
+    return [name for name in zeros if name in shares]
+
+
+def _parts_at_zero(first: FirstCandidate, tried: Tried, scalar: str, fit: Fit) -> bool:
+    """Whether other forms of a golden that mixes by a scalar may part from it where that is 0.
+
+    `v + (1 - beta) * (x - v)` loses there what `beta * v + (1 - beta) * x` keeps: as much as a beta off by some roundings.
+    """
+    return fit.natural is not None or moved_share(first, tried, tried.inputs, {scalar: _MOVED}) > 1.0
+
+
+def moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str], scalars: Mapping[str, float] = NONE) -> float:
+    """Return how much of the tolerance it takes where some inputs differ by what a kernel may round of each; scalars get others.
 
     The honest orders add up tensors that are alike in one way, so what is left of their difference is the same in each: nothing.
     Nor is any of them another form of a difference, which may lose as much as such inputs do.
@@ -110,7 +128,7 @@ def moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str]) -> fl
     policy, luck = policy_of_case(first.policy, tried.case), torch.Generator().manual_seed(DEFAULT_SEED)
     if policy.needs_twins:  # there is no tolerance, and 0 is the natural error of what cancels to nothing
         return math.inf
-    moved = dict(tried.inputs)
+    moved = {**tried.inputs, **scalars}
     for name in names:
         if isinstance(value := moved[name], torch.Tensor) and value.is_floating_point():
             luck_of_each = 2.0 * torch.rand(value.shape, generator=luck, dtype=torch.float64) - 1.0

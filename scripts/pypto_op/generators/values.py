@@ -159,11 +159,11 @@ def _float_ends(maker: Maker, name: str) -> list[float]:
 def _may_be_zero(maker: Maker, name: str) -> bool:
     """Whether 0 is an end of a float scalar's range, and not its default: a wrapper may take it for "not given" (`lam or 0.95`).
 
-    Where the golden mixes by it honest forms part there: `v + (1 - beta) * (x - v)` loses what `beta * v + (1 - beta) * x` keeps.
+    Where the golden mixes by it honest forms may part there (`trying.rehearsed`).
     """
     default = float_scalars(maker.sources).get(name)
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    return default not in (None, 0.0) and 0.0 in (kept.low, kept.high) and kept.holds(0.0) and name not in maker.sources.shares
+    return default not in (None, 0.0) and 0.0 in (kept.low, kept.high) and kept.holds(0.0)
 
 
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
