@@ -12,8 +12,8 @@ from tests.triton import lab
 
 from pypto_op.triton.run.judgement import compare, policy_of, second_look
 from pypto_op.triton.run.natural import is_natural
+from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.sessions import Otherwise
 
 
 def _in_blocks(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -73,6 +73,7 @@ def test_each_call_has_other_values_all_the_same(shift: int) -> None:
         (9 * drawn).round(),
     ]
     kinds += [drawn.to(torch.float8_e4m3fn), torch.complex(drawn, drawn.mT)]
+    kinds += [drawn.abs().mul(100).to(dtype) for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)]
     kinds += [drawn[0].sign(), (100 * drawn).long(), torch.randint(0, 2, (40,), generator=draws).bool()]
     for tensor in kinds:
         wide = torch.complex128 if tensor.is_complex() else torch.float64

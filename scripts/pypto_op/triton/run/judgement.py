@@ -12,8 +12,8 @@ from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run import natural
+from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.packing import elements_of, map_tensors, tensors_of
-from pypto_op.triton.run.sessions import Otherwise
 from pypto_op.twins.ties import nearest
 
 DEFAULT_POLICY: dict[str, Any] = {

@@ -18,6 +18,8 @@ from pypto_op.triton.run.skewed import is_normalised
 FACTORS = (1.0, 0.875, 0.75)
 _SCALED = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
 _LOOKED_AT = 1 << 16
+_UNCOMPARED = frozenset({torch.uint16, torch.uint32, torch.uint64})
+"""PyTorch does not compare these; nor do devices compare floats of 8 bits."""
 _SHORTEST = 5
 """Fewer elements are in order by chance too often."""
 _LABELS = 8
@@ -59,11 +61,10 @@ def _way(source: torch.Tensor, floats: bool) -> Way:
     real = source.is_floating_point()
     if not source.dim() or not source.numel() or not (real or source.is_complex() or not floats):
         return False, False
-    if source.is_complex() or (real and source.dtype not in _SCALED):  # floats of 8 bits, which devices do not compare
+    if source.dtype in _UNCOMPARED or source.is_complex() or (real and source.dtype not in _SCALED):
         return True, source.is_complex()
-    return not (is_sorted(source, _SHORTEST) or is_symmetric(source)), real and not (
-        _is_of_labels(source) or is_normalised(source)
-    )
+    scales = real and not (_is_of_labels(source) or is_normalised(source))
+    return not (is_sorted(source, _SHORTEST) or is_symmetric(source)), scales
 
 
 def _is_of_labels(source: torch.Tensor) -> bool:

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
 from pypto_op.triton.run import configurations, literals
+from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.printed import own_words
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.roles import load_driver
@@ -46,23 +46,6 @@ _REMEDIES = {
 
 Answered: TypeAlias = tuple[dict[str, Any], RunResult, dict[str, Any]]
 """What the implementation made of a case: outputs and mutated inputs, how the run ended, and the facts about it."""
-
-
-@dataclass(frozen=True)
-class Otherwise:
-    """Asks what the reference returns for a call when it computes otherwise (`otherwise`); None where that does not work.
-
-    Attributes:
-        truth: in float64.
-        rounded: with the operands of its products in 16 bits.
-        orders: a list: in other orders of additions.
-        ties: a list: in float64 for each way that values near ties may fall.
-    """
-
-    truth: Callable[[], Any]
-    rounded: Callable[[], Any]
-    orders: Callable[[], Any]
-    ties: Callable[[], Any]
 
 
 class Told(Exception):
