@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -131,9 +130,7 @@ class Measures:
     count: int = 0
     greatest: float = 0.0
     total: float = 0.0
-    squares: float = 0.0
     diff_squares: float = 0.0
-    diff_fourths: float = 0.0
     expected_squares: float = 0.0
 
     def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
@@ -143,9 +140,7 @@ class Measures:
             self.count += relative.numel()
             self.greatest = max(self.greatest, float(relative.max()))
             self.total += float(relative.sum())
-            self.squares += float(relative.square().sum())
             self.diff_squares += float(diff.square().sum())
-            self.diff_fourths += float(diff.square().square().sum())
             self.expected_squares += float(magnitude.square().sum())
         return relative
 
@@ -155,17 +150,6 @@ class Measures:
         scale = max((self.expected_squares / count) ** 0.5, _NO_DIVISION_BY_ZERO)
         rmse = (self.diff_squares / count) ** 0.5 / scale
         return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
-
-    def carried_by(self) -> dict[str, float]:
-        """Return how many elements make up each average: all where they are off alike, one where it alone is off.
-
-        All as well where the squares leave float64's range.
-        """
-        sums = {"mere": (self.total, self.squares), "rmse": (self.diff_squares, self.diff_fourths)}
-        return {
-            name: (total / math.sqrt(squares)) ** 2 if 0.0 < squares < math.inf else float(self.count)
-            for name, (total, squares) in sums.items()
-        }
 
 
 def _ratio(diff: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:

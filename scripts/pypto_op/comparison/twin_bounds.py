@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -57,6 +59,32 @@ class TwinBounds:
         return limit["mare"], limit["mere"], limit["rmse"]
 
 
+@dataclass
+class _OfTwin(Measures):
+    """The errors of a twin, and how many elements carry their averages, which nobody asks of a candidate."""
+
+    squares: float = 0.0
+    diff_fourths: float = 0.0
+
+    def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
+        """See `Measures.add`."""
+        relative = super().add(diff, magnitude)
+        self.squares += float(relative.square().sum())
+        self.diff_fourths += float(diff.square().square().sum())
+        return relative
+
+    def carried_by(self) -> dict[str, float]:
+        """Return how many elements make up each average: all where they are off alike, one where it alone is off.
+
+        All as well where the squares leave float64's range.
+        """
+        sums = {"mere": (self.total, self.squares), "rmse": (self.diff_squares, self.diff_fourths)}
+        return {
+            name: (total / math.sqrt(squares)) ** 2 if 0.0 < squares < math.inf else float(self.count)
+            for name, (total, squares) in sums.items()
+        }
+
+
 def rule_for(
     policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor], bounds: TwinBounds | None = None
 ) -> AllClose | Relative:
@@ -88,8 +116,8 @@ def _scale(tensor: torch.Tensor) -> float:
     return greatest
 
 
-def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> Measures:
-    measures = Measures(clamp)
+def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> _OfTwin:
+    measures = _OfTwin(clamp)
     for _, (one, other) in pieces([twin, truth]):
         first, second = as_wide(one), as_wide(other)
         if not (all_finite(first) and all_finite(second)):

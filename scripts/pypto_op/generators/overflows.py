@@ -18,7 +18,7 @@ from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.indices import same
-from pypto_op.generators.trying import Case, Fit, Nothing, Tried, answered, fitted, moved_share, try_case
+from pypto_op.generators.trying import Case, Fit, Nothing, Tried, answered, fitted, parts, try_case
 from pypto_op.twins.half_range import HALF_RANGE
 from pypto_op.vocabulary import Level, Outcome
 
@@ -89,7 +89,7 @@ def _holds_other_forms(first: FirstCandidate, tried: Tried, fit: Fit) -> bool:
     if not golden_scan.scan(first.ws.golden, first.ws.golden_name()).subtractions:
         return True
     names = [name for name, value in tried.inputs.items() if isinstance(value, torch.Tensor)]
-    return fit.natural is None and moved_share(first, tried, names) <= 1.0
+    return not parts(first, tried, fit, names)
 
 
 def _refuses(first: FirstCandidate, tried: Tried) -> bool:

@@ -97,29 +97,33 @@ def rehearsed(
     fit = fitted(first, tried)
     if isinstance(fit, str):
         return Nothing(fit, tried.case)
-    if ALIKE in case and (fit.natural is not None or moved_share(first, tried, case[ALIKE]) > 1.0):
+    if ALIKE in case and parts(first, tried, fit, case[ALIKE]):
         return Nothing(_PARTED, tried.case)
-    if zero := next((name for name in _mixing_zeros(first, case) if _parts_at_zero(first, tried, name, fit)), ""):
-        return Nothing(f"right kernels may differ by more than the tolerance holds where {zero} is 0", tried.case)
+    for scalar in _mixing_zeros(first, case):
+        if parts(first, tried, fit, tried.inputs, {scalar: _MOVED}):
+            return Nothing(f"right kernels may differ by more than the tolerance holds where {scalar} is 0", tried.case)
     return replace(fit, hides=_hides(first, replace(tried, case=fit.case), usual))
 
 
 def _mixing_zeros(first: FirstCandidate, case: Case) -> list[str]:
-    """Return the scalars of a case that are 0 and by which the golden mixes two values."""
+    """Return the scalars of a case that are 0 and by which the golden mixes two values.
+
+    `v + (1 - beta) * (x - v)` loses there what `beta * v + (1 - beta) * x` keeps: as much as a beta off by some roundings.
+    """
     zeros = [name for name, value in case.items() if isinstance(value, float) and value == 0.0]
     shares = golden_scan.shares(first.ws.golden, first.ws.golden_name()) if zeros else ()
     return [name for name in zeros if name in shares]
 
 
-def _parts_at_zero(first: FirstCandidate, tried: Tried, scalar: str, fit: Fit) -> bool:
-    """Whether other forms of a golden that mixes by a scalar may part from it where that is 0.
+def parts(first: FirstCandidate, tried: Tried, fit: Fit, names: Iterable[str], scalars: Mapping[str, float] = NONE) -> bool:
+    """Whether right kernels of other forms may part from the golden on a case by more than its tolerance.
 
-    `v + (1 - beta) * (x - v)` loses there what `beta * v + (1 - beta) * x` keeps: as much as a beta off by some roundings.
+    Such a kernel is as near as if some inputs were off by what it may round of each, and scalars were others.
     """
-    return fit.natural is not None or moved_share(first, tried, tried.inputs, {scalar: _MOVED}) > 1.0
+    return fit.natural is not None or _moved_share(first, tried, names, scalars) > 1.0
 
 
-def moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str], scalars: Mapping[str, float] = NONE) -> float:
+def _moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str], scalars: Mapping[str, float]) -> float:
     """Return how much of the tolerance it takes where some inputs differ by what a kernel may round of each; scalars get others.
 
     The honest orders add up tensors that are alike in one way, so what is left of their difference is the same in each: nothing.
