@@ -70,7 +70,7 @@ class Aside:
         """Run them all; a case that is wrong in one of them fails."""
         for move in _MOVES:
             first = self._run.seeds[0] if move == unread.MOVE else None  # a kernel may read by what the values are
-            for case, seed in self._opened(functools.partial(_may_move, move), first):
+            for case, seed in self.opened(functools.partial(_may_move, move), first):
                 try:
                     self._case(case, move, seed)
                 except ReferenceFailed:  # where it really fails, a main pass says so
@@ -80,7 +80,7 @@ class Aside:
         for case in self._run.cases:
             case.said += idle.told(case.idle)
         self._buffers()
-        numbers = ignored.Ignored(self._run, self._task, self._candidate, self._opened)
+        numbers = ignored.Ignored(self._run, self._task, self._candidate, self.opened)
         numbers.of_forward()
         numbers.of_constructor()
         self._configurations()
@@ -88,7 +88,7 @@ class Aside:
         self._rounded()
         self._built_otherwise()
 
-    def _opened(self, wanted: Callable[[Case], bool], seed: int | None = None) -> Iterator[tuple[Case, int]]:
+    def opened(self, wanted: Callable[[Case], bool], seed: int | None = None) -> Iterator[tuple[Case, int]]:
         """Yield the cases that are right so far and wanted, and the seed of a pass over them; inputs are drawn for such alone."""
         seed = secrets.randbelow(2**31) if seed is None else seed
         begun = False
@@ -102,7 +102,7 @@ class Aside:
 
     def _buffers(self) -> None:
         """Judge one more call where buffers of one value hold others, where the reference takes that."""
-        for case, seed in self._opened(lambda case: bool(_taken(case, case.buffers))):
+        for case, seed in self.opened(lambda case: bool(_taken(case, case.buffers))):
             names, begin = _taken(case, case.buffers), time.monotonic()
             self._run.tighten(self._task, self._candidate)
             try:
@@ -127,7 +127,7 @@ class Aside:
         spent = took = 0.0
         idle = 0  # calls in a row that took what earlier ones had taken
         left = Case.unjudged_far if move else Case.unjudged
-        for case, seed in self._opened(lambda case: bool(left(case))):
+        for case, seed in self.opened(lambda case: bool(left(case))):
             self._run.tighten(self._task, self._candidate)
             try:
                 found = self._task.case(case.index, seed, move=move)
@@ -149,7 +149,7 @@ class Aside:
 
     def _rounded(self) -> None:
         """Judge one more call where products are those of a device that rounds their operands; what is wrong then is said."""
-        for case, seed in self._opened(lambda case: case.products):
+        for case, seed in self.opened(lambda case: case.products):
             self._run.tighten(self._task, self._candidate)
             try:
                 found = self._task.case(case.index, seed)
@@ -160,7 +160,7 @@ class Aside:
 
     def _built_otherwise(self) -> None:
         """Judge one more call of a model that drew other weights and then got the reference's; what is wrong then is said."""
-        for case, seed in self._opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
+        for case, seed in self.opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
             self._run.tighten(self._task, self._candidate)
             try:
                 found = self._task.case(case.index, seed)

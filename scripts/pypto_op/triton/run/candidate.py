@@ -20,7 +20,7 @@ from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import before as earlier
-from pypto_op.triton.run import bfloat16, gaps, libdevice, reloaded, sparing
+from pypto_op.triton.run import beyond, bfloat16, gaps, libdevice, reloaded, sparing
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
@@ -90,7 +90,7 @@ class Candidate:
     """`ModelNew` of one file.
 
     Messages: `run` (build it, give it the weights, call forward under watch, after a call on other values where `warmed` says
-    which), `time` (time the present case).
+    which), `orders` (call forward once in each order of programs), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Candidate:
             sparing.install()
         self._sentinel.install()
         self._reads.install()
-        self._launches.install(interpreted=self._device.type == "cpu")
+        self._launches.install(interpreted=self._device.type == "cpu", ordered=document["ordered"])
         self._guard.install()
         self._snapshot = Snapshot(_COMPUTES if self._device.type == "cpu" else ())
         self._others = set(sys.modules)
@@ -133,7 +133,7 @@ class Candidate:
         """Answer one message."""
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         try:
-            answer, more = self._run(message) if message["call"] == "run" else self._time(message)
+            answer, more = {"run": self._run, "time": self._time, "orders": self._in_orders}[message["call"]](message)
             values = models.packed(answer, self._path.name)
             facts |= more
         except Failure as failure:
@@ -181,7 +181,7 @@ class Candidate:
             chosen = self._launches.chosen.outputs(tensors_of(first))
             facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}
         kept = models.marks(first)
-        inputs = map_tensors(self._inputs, same_layout)
+        inputs = beyond.copies(self._inputs)
         before = models.marks(inputs)
         state = {name: value for name, value in models.weights_of(self._model).items() if name in message["changes"]}
         stands = models.marks(state)
@@ -203,6 +203,29 @@ class Candidate:
         facts |= {"overwritten": bool(models.changed(first, kept))}
         facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
+
+    def _in_orders(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Run a new model once in each order; where numbers come from, other calls tell."""
+        given, seed, orders = models.read(message), message["seed"], self._launches.orders
+        assert orders is not None  # the judge asks such sessions alone
+        self._sentinel.active, self._launches.recording = True, False
+        answers: dict[tuple[str, ...], dict[str, Any]] = {}
+        which = []
+        for order in message["orders"]:
+            orders.begin(order)
+            model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
+            models.load_weights(model, given["weights"])
+            inputs = beyond.copies(models.placed(given["inputs"], self._device))
+            before = models.marks(inputs)
+            self._model = model
+            self._launches.begin(tensors_of(inputs), models.held_by(model))
+            returned = self._loose(functools.partial(self._forward, inputs, seed))
+            models.checked(returned, f"{self._path.name}: forward's output")
+            mutated = models.changed(inputs, before)
+            marks = (*models.marks(returned), *map(str, mutated), *models.marks(list(mutated.values())))
+            answers.setdefault(marks, {"outputs": map_tensors(returned, lambda leaf: leaf.detach().clone()), "mutated": mutated})
+            which.append([*answers].index(marks))
+        return [*answers.values()], {"which": which}
 
     def _carries(self, tensor: torch.Tensor) -> bool:
         with self._gate.opened():

@@ -22,6 +22,7 @@ from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
 from pypto_op.triton.run.memory import COPIES, Memory, address
+from pypto_op.triton.run.orders import Orders
 from pypto_op.triton.run.rewriting import Programs
 
 _Leaf = TypeVar("_Leaf")
@@ -73,6 +74,7 @@ class Launches:
         lent: what was written into memory that something outside PyTorch sees, in words.
         programs: makes and keeps what the interpreter runs.
         configurations: knows those of autotuned kernels, and chooses among them.
+        orders: chooses the order of programs on a device; None: the device's own.
     """
 
     def __init__(self, memory: Memory, chosen: Chosen, gate: Gate, own: frozenset[str]) -> None:
@@ -87,6 +89,7 @@ class Launches:
         self.lent: list[str] = []
         self.programs = Programs()
         self.configurations = Configurations()
+        self.orders: Orders | None = None
         self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()
         self.whole: list[tuple[str, Few]] = []
@@ -157,9 +160,17 @@ class Launches:
                 self.chosen.fill(target, spelled(number) or "")
             self._memory.filled(target)
 
-    def install(self, *, interpreted: bool) -> None:
-        """Wrap Triton's classes in this process; `interpreted`: there is no device that could time configurations."""
+    def install(self, *, interpreted: bool, ordered: bool = False) -> None:
+        """Wrap Triton's classes in this process.
+
+        Args:
+            interpreted: there is no device that could time configurations.
+            ordered: calls may choose the order of programs (`orders`).
+        """
         self._gate.listener = self
+        if ordered:
+            self.orders = Orders(self._gate.opened, "cpu" if interpreted else "cuda", warps=not interpreted)
+            self.orders.install(self._patch)
         if interpreted:
             self.bounds.install()
             self._language = Language()
@@ -171,7 +182,7 @@ class Launches:
         self._patch(interpreter.InterpretedFunction, "rewrite", self.programs.around_rewrite)
         self._patch(interpreter.ReduceScanOpInterface, "__init__", self.programs.around_combining)
         self._patch(autotuner.Autotuner, "run", self._around_choice)
-        self._patch(autotuner.Autotuner, "_bench", self._around_trial if interpreted else self._around_tuning)
+        self._patch(autotuner.Autotuner, "_bench", self._around_trial if interpreted or ordered else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
             if hasattr(interpreter.GridExecutor, name):
                 self._patch(interpreter.GridExecutor, name, self._opening)
@@ -206,7 +217,7 @@ class Launches:
                 kwargs["grid"] = self._guarded(kernel, grid, tensors)
             if not self.recording:
                 self.count += 1
-                return original(kernel, *args, **kwargs)
+                return self._launch(kernel, original, args, kwargs)
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
                 self.bounds.begin(_name_of(kernel), tensors)
@@ -249,6 +260,12 @@ class Launches:
         finally:
             self.programs.guard.leaves()
             sys.stdout = kept
+
+    def _launch(self, kernel: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch where nothing is recorded, in the order of programs that was chosen."""
+        if self.orders is not None:
+            return self.orders.launch(kernel, original, args, kwargs)
+        return original(kernel, *args, **kwargs)
 
     def _given(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return a launch's arguments, each under "kernel.parameter"."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from pypto_op.triton.run import (
     looks,
     reloaded,
     remote,
+    reordered,
     results,
     skewed,
     small,
@@ -74,14 +76,17 @@ class Run:
             raise started
         self.hashes, self.place = started.hashes, started.place
         self.desk = JudgeDevice(self.place)
-        with self._deadline():
+        orders = reordered.Reordered(self, started.task, reordered.session_of(self))
+        with self._deadline(), contextlib.closing(orders):
             for number, seed in enumerate(self.seeds):
                 if number == 1:
                     self._beside_looks(seed, started.task, started.candidate)
                 else:
                     self._pass(number, seed, started.task, started.candidate)
             if len(self.seeds) > 1:
-                aside.Aside(self, started.task, started.candidate).everything()
+                passes = aside.Aside(self, started.task, started.candidate)
+                passes.everything()
+                orders.everything(passes.opened)
             self._apply_doubts()
             self._replay(started.task, started.candidate.keys)
         started.close()

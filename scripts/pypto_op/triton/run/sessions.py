@@ -206,12 +206,15 @@ class CandidateSession(_Session):
     Attributes:
         keys: what it hashes memory with; a second process whose hashes are compared with those of the first gets the same
             (on a device the first is no fork of what the second is a fork of).
+        ordered: calls may choose the order of programs (`orders`); on a GPU alone.
     """
 
-    def __init__(self, project: Project, place: Place, limits: Limits, keys: Sequence[int] = ()) -> None:
+    def __init__(
+        self, project: Project, place: Place, limits: Limits, keys: Sequence[int] = (), *, ordered: bool = False
+    ) -> None:
         self.keys = list(keys) or [secrets.randbits(63) for _ in range(2)]
         own = [os.path.realpath(path) for path in project.own_files()]
-        more = {"own": own, "task_module": project.task.stem}
+        more = {"own": own, "task_module": project.task.stem, "ordered": ordered}
         super().__init__(project, place, limits, project.impl, "pypto_op.triton.run.roles:candidate", more)
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
@@ -248,6 +251,16 @@ class CandidateSession(_Session):
         message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ())), "keys": self.keys}
         return self._tell(message, given)
+
+    def in_orders(self, case: dict[str, Any], seed: int, orders: Sequence[str]) -> dict[str, tuple[dict[str, Any], RunResult]]:
+        """Run a case once in each order of programs and warps (`reordered`), where the session is an ordered one.
+
+        Returns:
+            Outputs and mutated inputs by order, and the result. Orders with the same answer, bit by bit, share it.
+        """
+        given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
+        answers, run, facts = self._tell({"call": "orders", "seed": _of_models(seed), "orders": [*orders]}, given)
+        return {order: (answers[number], run) for order, number in zip(orders, facts["which"], strict=True)}
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""

@@ -35,12 +35,12 @@ class Target(Word):
 
 _OF_DRIVERS = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "CUDA_HOME", "CC")
 """Variables by which a device, its driver and its compiler are found."""
-_first = iter(("task", "candidate"))
-"""The first two processes of this one are started alone, on a GPU; whoever wants more has them forked."""
+_first = iter(("task", "candidate", "candidate whose programs run in other orders"))
+"""The first three processes of this one are started alone, on a GPU; whoever wants more has them forked."""
 _CAVEAT = "the interpreter checks the mathematics: alignment, register and shared-memory limits are not seen, times mean nothing"
 _OF_DEVICES = (
-    "a device runs programs side by side: races show as wrong numbers only, and accesses out of bounds do not show; "
-    "`--target interpret` sees them"
+    "a device runs programs side by side: races show as wrong numbers only, and what lies beyond a tensor is seen around "
+    "inputs alone; `--target interpret` sees both"
 )
 
 

@@ -10,6 +10,9 @@ from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.judge_device import JudgeDevice
+    from pypto_op.triton.run.project import Project
+    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.targets import Place
 
 
 class Verification(Protocol):
@@ -18,6 +21,10 @@ class Verification(Protocol):
     cases: list[Case]
     desk: JudgeDevice
     seeds: list[int]
+    project: Project
+    request: Request
+    place: Place | None
+    started: float
 
     def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
         """Give processes what is left of the time."""

@@ -1,0 +1,202 @@
+"""Other orders in which an NVIDIA GPU may run the programs of a launch, and the warps of one program.
+
+A device runs programs side by side, and the warps of a program, too. A kernel that depends on their order may be right there by
+luck. In a process of its own each kernel is compiled so that the order can be chosen:
+
+- `program_id` and `num_programs` add what stands in a few words of memory. So a launch of n programs becomes n launches of one
+  program, from the first to the last or from the last to the first.
+- Before each load the warps of a program wait: later warps longer, or earlier ones. So one warp has stored before another loads.
+
+A kernel whose programs and warps do not depend on each other's order gives the same numbers in all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.handed import is_jitted
+from pypto_op.triton.run.model import synchronize
+
+OWN = ""
+"""The device's own."""
+UP, DOWN, EARLY, LATE = "up", "down", "early", "late"
+ORDERS = {
+    UP: "its programs run one after another, from the first to the last",
+    DOWN: "its programs run one after another, from the last to the first",
+    EARLY: "later warps of a program wait before each load",
+    LATE: "earlier warps of a program wait before each load",
+}
+"""Each order, and what a refusal says of it."""
+_WAITS = {EARLY: 1, LATE: 2}
+_CYCLES = 4000
+"""What one warp waits longer than its neighbour, about 2 us: a load and the store that needs it take less."""
+_WARPS = 8
+"""So many warps wait for different times; with more, those 8 apart wait alike."""
+_MOST, _LEAST, _OF_CALL = 512, 8, 4096
+"""A launch becomes at most, and at least, so many; those of one call of forward together hardly more."""
+_UNKNOWN = "\0"
+_ASM = """{
+.reg .u32 %warp, %wait; .reg .u64 %now, %end; .reg .pred %more, %is;
+mov.u32 %warp, %tid.x; shr.u32 %warp, %warp, 5; and.b32 %warp, %warp, WARPS;
+setp.eq.u32 %is, $1, 2; @%is sub.u32 %warp, WARPS, %warp;
+mul.lo.u32 %wait, %warp, CYCLES; setp.eq.u32 %is, $1, 0; @%is mov.u32 %wait, 0;
+cvt.u64.u32 %end, %wait; mov.u64 %now, %clock64; add.u64 %end, %end, %now;
+AGAIN: mov.u64 %now, %clock64; setp.lt.u64 %more, %now, %end; @%more bra AGAIN;
+mov.u32 $0, 0;
+}""".replace("WARPS", str(_WARPS - 1)).replace("CYCLES", str(_CYCLES))
+_Cell = tuple[int, ...]
+"""The first id along each axis, the number of programs along each, and how warps wait."""
+
+
+class _Asked(Exception):
+    """A launch told its grid and has to go no further."""
+
+
+class Orders:
+    """Chooses the order of launches.
+
+    Args:
+        opened: lets through what the candidate may not do (`Gate.opened`).
+        device: where kernels read which program they are.
+        warps: kernels have warps, so these can wait for each other.
+
+    Attributes:
+        order: of the present call, one of `ORDERS`, or `OWN`.
+    """
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[None]], device: str, *, warps: bool) -> None:
+        self._opened, self._device, self._warps = opened, torch.device(device), warps
+        self._order, self._left = OWN, 0
+        self._cell = torch.zeros(7, dtype=torch.int32, device=device)
+
+    def begin(self, order: str) -> None:
+        """Take the order of the next call of forward."""
+        self._order, self._left = order, _OF_CALL
+
+    def install(self, patch: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
+        """Let kernels be compiled so that their order can be chosen; `patch` replaces a function of a class."""
+        from triton.language.semantic import TritonSemantic
+
+        patch(TritonSemantic, "program_id", self._around_id)
+        patch(TritonSemantic, "num_programs", self._around_number)
+        if self._warps:
+            patch(TritonSemantic, "load", self._around_load)
+
+    def launch(self, kernel: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch a kernel in the present order; `original` is `JITFunction.run`."""
+        self._put((0, 0, 0, 0, 0, 0, _WAITS.get(self._order, 0)))
+        if self._order not in (UP, DOWN) or not may_be_parted(kernel, kwargs):
+            return original(kernel, *args, **kwargs)
+        grid = _grid(kernel, original, args, kwargs)
+        boxes = list(parts(grid, max(_LEAST, min(_MOST, self._left // 4))))
+        if not boxes:
+            return original(kernel, *args, **kwargs)
+        self._left = max(0, self._left - len(boxes))
+        result = None
+        for cell, size in boxes if self._order == UP else reversed(boxes):
+            self._put(cell)
+            result = original(kernel, *args, **{**kwargs, "grid": size})
+        self._put((0,) * 7)
+        return result
+
+    def _put(self, cell: _Cell) -> None:
+        """Write the words that the next launch reads; streams of the candidate wait for each other."""
+        with self._opened():
+            synchronize(self._device)
+            self._cell.copy_(torch.tensor(cell, dtype=torch.int32))
+
+    def _word(self, semantic: Any, place: int) -> Any:
+        """Return what loads a word of memory, in a kernel that is being compiled."""
+        import triton.language as tl
+        from triton._C.libtriton import ir
+
+        builder = semantic.builder
+        address = builder.get_int64(self._cell.data_ptr() + self._cell.element_size() * place)
+        pointer = builder.create_int_to_ptr(address, tl.pointer_type(tl.int32).to_ir(builder))
+        loaded = builder.create_load(pointer, ir.CACHE_MODIFIER.NONE, ir.EVICTION_POLICY.NORMAL, True)
+        return semantic.tensor(loaded, tl.int32)
+
+    def _around_id(self, original: Any) -> Any:
+        def program_id(semantic: Any, axis: int) -> Any:
+            return semantic.add(original(semantic, axis), self._word(semantic, axis), False)
+
+        return program_id
+
+    def _around_number(self, original: Any) -> Any:
+        def num_programs(semantic: Any, axis: int) -> Any:
+            own, told = original(semantic, axis), self._word(semantic, 3 + axis)
+            return semantic.where(semantic.greater_than(told, semantic.to_tensor(0)), told, own)
+
+        return num_programs
+
+    def _around_load(self, original: Any) -> Any:
+        def load(semantic: Any, *args: Any, **kwargs: Any) -> Any:
+            import triton.language as tl
+
+            builder = semantic.builder
+            builder.create_inline_asm(_ASM, "=r,r", [self._word(semantic, 6).handle], [tl.int32.to_ir(builder)], False, 1)
+            return original(semantic, *args, **kwargs)
+
+        return load
+
+
+def may_be_parted(kernel: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether programs of a launch may run one after another: none waits for another one, and all ask Triton for their ids."""
+    if kwargs.get("launch_cooperative_grid") or kwargs.get("num_ctas", 1) != 1:
+        return False
+    text = "\n".join(_texts(kernel, set()))
+    return "ctaid" not in text and _UNKNOWN not in text and not ("while" in text and ("atomic" in text or "volatile" in text))
+
+
+def _texts(kernel: Any, seen: set[int]) -> Iterator[str]:
+    """Yield the source of a kernel and of the jitted functions that it names."""
+    if id(kernel) in seen:
+        return
+    seen.add(id(kernel))
+    try:
+        yield inspect.getsource(kernel.fn.__code__)
+    except OSError:  # nobody can tell whether it waits
+        yield _UNKNOWN
+    space, names = kernel.fn.__globals__, kernel.fn.__code__.co_names
+    named = [space.get(name) for name in names]
+    inside = [getattr(module, name, None) for module in named if isinstance(module, ModuleType) for name in names]
+    for value in (*named, *inside):
+        if is_jitted(value):
+            yield from _texts(value, seen)
+
+
+def _grid(kernel: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """Return how many programs a launch has along three axes; the kernel does not run."""
+    grid = kwargs["grid"]
+    if callable(grid):
+        found: list[Any] = []
+
+        def asked(meta: Any) -> Any:
+            found.append(grid(meta))
+            raise _Asked
+
+        with suppress(_Asked):
+            original(kernel, *args, **{**kwargs, "grid": asked})
+        grid = found[0]
+    return (*map(int, grid), 1, 1, 1)[:3]
+
+
+def parts(grid: tuple[int, ...], most: int) -> Iterator[tuple[_Cell, tuple[int, ...]]]:
+    """Yield about `most` boxes of a grid, in the order of their ids: what ids begin with, and how many programs there are."""
+    sizes, faster = [], 1
+    for count in grid:  # the programs of one box follow each other, and ids along x are the fastest
+        wanted = -(-math.prod(grid) // (faster * most))
+        sizes.append(max(1, min(count, wanted)))
+        faster *= max(1, count)
+    steps = [range(0, count, size) for count, size in zip(grid, sizes, strict=True)]
+    for z, y, x in itertools.product(*reversed(steps)):
+        size = tuple(min(step, count - at) for step, count, at in zip(sizes, grid, (x, y, z), strict=True))
+        yield (x, y, z, *grid, 0), size

@@ -1,0 +1,100 @@
+"""Calls of an implementation on a GPU whose programs, and whose warps, run in other orders (`orders`).
+
+Right numbers on a device do not show that programs may run in any order: a small grid runs at once. So each case that is right
+runs again in each of these orders, in a process of its own. A kernel that races gives other numbers then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Limits
+from pypto_op.triton.run.judgement import Judgement
+from pypto_op.triton.run.orders import ORDERS, OWN
+from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.targets import Target
+
+if TYPE_CHECKING:
+    from pypto_op.triton.run.case import Case
+    from pypto_op.triton.run.verification import Verification
+
+_SECONDS = 20.0
+"""What one call may take: programs that wait for each other wait for ever where they run one after another."""
+
+
+def session_of(run: Verification) -> CandidateSession | None:
+    """Return a process whose calls may choose the order of programs, which begins to load; None where the target is no GPU."""
+    if run.place is None or run.place.target is not Target.CUDA:
+        return None
+    session = CandidateSession(run.project, run.place, _limits(run), ordered=True)
+    session.wake()
+    return session
+
+
+def _limits(run: Verification) -> Limits:
+    limits = run.request.limits(run.started)
+    return replace(limits, case_seconds=min(limits.case_seconds, _SECONDS))
+
+
+class Reordered:
+    """Those calls of one verification; `session` is that of `session_of`, and is closed with this."""
+
+    def __init__(self, run: Verification, task: TaskSession, session: CandidateSession | None) -> None:
+        self._run, self._task, self._session = run, task, session
+
+    def close(self) -> None:
+        """End its process; harmless when called twice."""
+        if self._session is not None:
+            self._session.close()
+
+    def everything(self, opened: Callable[[Callable[[Case], bool]], Iterator[tuple[Case, int]]]) -> None:
+        """Judge one call of each case in each order; `opened` yields cases that are right so far, with the seed of a pass."""
+        if self._session is None:
+            return
+        for case, seed in opened(lambda case: True):
+            self._run.tighten(self._task)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            if found is None:
+                return
+            begin = time.monotonic()
+            try:
+                wrong = self._wrong(self._session, *found, seed)
+            except Told as told:
+                case.said.append(f"no other order of programs was judged: {told.error_type}")
+                continue
+            if wrong is not None:
+                self._run.keep(case, 1, wrong, begin)
+
+    def _wrong(self, session: CandidateSession, given: dict[str, Any], reference: dict[str, Any], seed: int) -> Judgement | None:
+        """Return what is wrong in the first order that gives wrong numbers; None where none does."""
+        self._run.tighten(self._task)
+        session.limits = _limits(self._run)
+        answers = session.in_orders(given, seed, [OWN, *ORDERS])
+        found: dict[int, Judgement] = {}
+        for order, (answer, run) in answers.items():
+            if id(answer) not in found:
+                run = replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
+                found[id(answer)] = self._judged(given, reference, (answer, run, {}), seed)
+            if not found[id(answer)].ok:
+                return _told(order, found[id(answer)])
+        return None
+
+    def _judged(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> Judgement:
+        answer, run, facts = answered
+
+        def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
+            return self._run.numbers(want, reference, (got, run, facts), seed, self._task)
+
+        return self._run.desk.of_case(given, answer, numbers)
+
+
+def _told(order: str, found: Judgement) -> Judgement:
+    if not order:  # wrong in an order that nobody chose
+        return found
+    return Judgement("RaceError", f"the answer is wrong where {ORDERS[order]}, and right otherwise\n{found.message}")
