@@ -457,10 +457,11 @@ def test_the_greatest_size_is_tried_beside_smaller_axes_where_the_usual_ones_mak
     assert beyond["K"] == 4128 and beyond["N"] % 32 == 0, "only K may be what the wrapper refuses"
 
 
-def test_indices_reach_beyond_what_float16_holds_where_memory_allows(tmp_path: Path) -> None:
-    sources = unseen("rotary_pairs", tmp_path)
+@pytest.mark.parametrize(("op", "indices"), [("rotary_pairs", "positions"), ("paged_decode", "block_table")])
+def test_indices_reach_beyond_what_float16_holds_where_memory_allows(tmp_path: Path, op: str, indices: str) -> None:
+    sources = unseen(op, tmp_path)
     [large] = [case for case in suite_cases.cases(sources) if "P_large" in case["id"]]
-    made = [drawn(sources, large["shape"], seed)["positions"] for seed in (large["seed"], 5, 6)]
+    made = [drawn(sources, large["shape"], seed)[indices] for seed in (large["seed"], 5, 6)]
     assert all(int((found > 2048).sum()) >= 3 for found in made), "of a few tokens one in two"
 
 

@@ -24,8 +24,8 @@ _PARTS = (5, 3, 2)
 _POOLS = (4111, 1031, 515, 259, 131, 67, 37)
 """Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7, or pass through
 float16, which holds whole numbers up to 2048; half of the indices lie above that."""
-_MOST_IN_A_POOL = 1 << 21
-"""Elements of the largest tensor there: a kernel reads of a pool what the indices name. 259 pages of 32 rows of 2 heads."""
+_MOST_IN_A_POOL = 9 << 20
+"""Elements of the largest tensor there: a kernel reads of a pool what the indices name. 4111 pages of 32 rows of one head."""
 _LEAST_STEP = 8
 _OTHER_STEPS = 3
 """Further steps that a design names, beside those of the axis itself, whose edges are tried."""
@@ -59,8 +59,8 @@ def long(maker: Maker) -> None:
     """Add long axes, many batches, and both together."""
     batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.sources.pools)]
     for axis in maker.sources.pools:
-        narrow = dict.fromkeys(maker.fixed, 1)
-        wanted = [{**beside, axis: size} for size in _POOLS for beside in ({}, narrow)]
+        narrow, several = dict.fromkeys((*maker.fixed, *maker.varied), 1), dict.fromkeys(batches, 7)
+        wanted = [{**several, **beside, axis: size} for size in _POOLS for beside in ({}, narrow)]
         _first(maker, Level.L4, f"{axis}_large", wanted, most=_MOST_IN_A_POOL)
     for axis in maker.long:
         step = maker.sources.steps_along(axis)[-1]
