@@ -35,7 +35,8 @@ ORDERS = {
     LATE: "earlier warps of a program wait before each load",
 }
 """Each order, and what a refusal says of it."""
-_WAITS = {EARLY: 1, LATE: 2}
+OF_WARPS = {EARLY: 1, LATE: 2}
+"""Of these the word that tells warps how to wait."""
 _CYCLES = 4000
 """What one warp waits longer than its neighbour, about 2 us: a load and the store that needs it take less."""
 _WARPS = 8
@@ -92,7 +93,7 @@ class Orders:
 
     def launch(self, kernel: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch a kernel in the present order; `original` is `JITFunction.run`."""
-        self._put((0, 0, 0, 0, 0, 0, _WAITS.get(self._order, 0)))
+        self._put((0, 0, 0, 0, 0, 0, OF_WARPS.get(self._order, 0)))
         if self._order not in (UP, DOWN) or not may_be_parted(kernel, kwargs):
             return original(kernel, *args, **kwargs)
         grid = _grid(kernel, original, args, kwargs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.orders import ORDERS, OWN
+from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Target
 
@@ -97,4 +97,5 @@ class Reordered:
 def _told(order: str, found: Judgement) -> Judgement:
     if not order:  # wrong in an order that nobody chose
         return found
-    return Judgement("RaceError", f"the answer is wrong where {ORDERS[order]}, and right otherwise\n{found.message}")
+    kind = "LaneRaceError" if order in OF_WARPS else "RaceError"
+    return Judgement(kind, f"the answer is wrong where {ORDERS[order]}, and right otherwise\n{found.message}")
