@@ -108,6 +108,10 @@ class Prepared:
         assert found is not None
         return found[0]
 
+    def opened(self, wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
+        self.started.task.open(0)
+        yield from ((case, 0) for case in self.run.cases if wanted(case))
+
 
 @pytest.fixture(params=KINDS)
 def prepared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prepared]:
@@ -132,18 +136,21 @@ def test_only_what_depends_on_the_order_of_programs_gives_other_numbers(prepared
 
 @pytest.mark.slow
 def test_the_verdict_names_the_order_in_which_the_answer_is_wrong(prepared: Prepared) -> None:
-    def opened(wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
-        prepared.started.task.open(0)
-        yield from ((case, 0) for case in prepared.run.cases if wanted(case))
-
-    prepared.run.place = prepared.started.place
-    reordered.Reordered(prepared.run, prepared.started.task, prepared.session).everything(opened)
+    reordered.Reordered(prepared.run, prepared.started.task, prepared.session).everything(prepared.opened)
     found = prepared.run.cases[0].judgement
     if prepared.wrong == {"down"}:
         assert found.error_type == "RaceError"
         assert "one after another, from the last to the first" in found.message
     else:
         assert found.error_type == ("PrecisionError" if prepared.wrong else "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepared", ["programs along three axes"], indirect=True)
+def test_cases_for_which_no_time_is_left_are_named(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reordered, "_ALL_SECONDS", -1.0)
+    reordered.Reordered(prepared.run, prepared.started.task, prepared.session).everything(prepared.opened)
+    assert [line for line in prepared.run.cases[0].said if line.startswith("no other order of programs was judged")]
 
 
 def test_a_machine_without_a_gpu_starts_no_further_process(tmp_path: Path) -> None:
