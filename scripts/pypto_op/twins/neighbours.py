@@ -72,14 +72,17 @@ def _other_side(term: Any, salt: int) -> Any:
     exact = operator(*(side.to(torch.float64) if isinstance(side, torch.Tensor) else side for side in operands))
     lost = (exact - term).to(torch.float32)
     still = lost.abs() <= torch.finfo(torch.float32).eps * term.abs()  # a golden may have written into one of them
-    return _beyond(term, torch.where(still, lost, 0.0), salt)
+    return _beyond(term, lost * still, salt)
 
 
 def _beyond(found: torch.Tensor, lost: torch.Tensor, salt: int) -> torch.Tensor:
     """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is."""
     beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
-    drawn = ((found.contiguous().view(torch.int32) + salt) * SPREAD).to(torch.float32).abs() / _ALL
-    return torch.where(drawn * (beyond - found).abs() < _TWICE * lost.abs(), beyond, found)
+    bits = found.view(torch.int32)
+    drawn = ((bits + salt) * SPREAD).to(torch.float32).abs() / _ALL
+    taken = drawn * (beyond - found).abs() < _TWICE * lost.abs()
+    # Whole numbers, since `torch.where` takes as long as all of this does.
+    return (bits + (beyond.view(torch.int32) - bits) * taken).view(torch.float32)
 
 
 def number(term: Any) -> Any:
