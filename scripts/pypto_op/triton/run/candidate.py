@@ -174,7 +174,10 @@ class Candidate:
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
-            earlier.fill(others, self._inputs, message["warmed"])
+            if message["warmed"] == earlier.OTHER:
+                others = models.placed(given["earlier"], self._device)
+            else:
+                earlier.fill(others, self._inputs, message["warmed"])
             with reloaded.others(models.weights_of(self._model), message["reloads"]):
                 self._launches.begin(tensors_of(others), models.held_by(self._model))
                 first = self._loose(lambda: self._forward(others, seed))

@@ -35,6 +35,7 @@ class Case:
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
+    constants: list[str] = field(default_factory=list)  # constants that hold several values, the same for every seed
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
@@ -71,7 +72,8 @@ class Case:
         self.derived, self.unread = int(facts.get("derived", 0)), facts.get("unread", {})
 
     def more_filled(self, reference: dict[str, Any]) -> list[str]:
-        """Take and return the weights that a later pass shows to be the same for every seed."""
+        """Take and return the weights that a later pass shows to be the same for every seed; take the constants, too."""
+        self.constants = list(reference.get("constants", ()))
         more = [name for name in reference.get("filled", ()) if name not in self.filled]
         self.filled += more
         return more

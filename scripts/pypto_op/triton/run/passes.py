@@ -231,7 +231,8 @@ class Run:
             return True
         self.tighten(candidate)
         try:
-            answer, run, facts = candidate.run(given, seed, later=bool(number))
+            judges = configurations.judged_by(reference.get("skewed"))
+            answer, run, facts = candidate.run(given, seed, later=bool(number), judges=judges)
         except Told as told:
             self.keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
@@ -242,7 +243,7 @@ class Run:
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
-            judgement = self._compared(case, judgement, made, given["inputs"], configurations.OWN)
+            judgement = self._compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
             causes += [edges.TOLD] if reference.get("edged") else []
@@ -291,14 +292,17 @@ class Run:
         found: Answered,
         seed: int,
         task: TaskSession,
+        *,
+        ties: bool = True,
     ) -> Judgement:
-        """Return whether what the candidate answered is right, and came from a kernel."""
+        """Return whether what the candidate answered is right, and came from a kernel; `ties` may fall on either side."""
         assert self.policy is not None
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
             self.tighten(task)
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.otherwise(seed))
+            otherwise = task.otherwise(seed) if ties else replace(task.otherwise(seed), ties=lambda: None)
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], otherwise)
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:

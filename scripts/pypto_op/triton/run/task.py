@@ -21,6 +21,7 @@ from pypto_op.triton.run import (
     fixed,
     idle,
     masks,
+    neighbours,
     one_value,
     otherwise,
     reaching,
@@ -60,7 +61,9 @@ class Task:
         self._rehearsal = rehearsed.Rehearsal(self._device, self._on_cpu)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._draws = draws.Draws(self._device, self._drawn)
+        self._groups: Any = ()
         self._cases: Iterator[Any] = iter(())
+        self._other: Any = None  # inputs of other shapes, of the call before the judged one (`neighbours`)
         self._position = 0
         self._seed = 0
         self._model: Any = None
@@ -78,10 +81,11 @@ class Task:
         self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._picks: set[int] = set()  # cases whose reference picks elements
+        self._picked: set[int] = set()  # those whose answer follows the scale of the inputs, too: no rounding is magnified
         self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
-        self._alike = filled.Alike()
+        self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
@@ -115,7 +119,7 @@ class Task:
     def _open(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seed = message["seed"]
         groups = self._draws.of(self._seed)
-        self._cases, self._position = iter(groups), 0
+        self._groups, self._cases, self._position = groups, iter(groups), 0
         return None, {"total": len(groups) if hasattr(groups, "__len__") else None}
 
     def _drawn(self) -> Any:
@@ -145,7 +149,8 @@ class Task:
             return None, {"same": True}
         constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
         buffers = filled.buffers(self._model)
-        self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
+        constants = self._constants.names(self._model, seed)
+        self._varied = [name for name in (*constant, *buffers, *constants) if name in message["vary"]]
         if self._varied:
             self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
@@ -153,7 +158,13 @@ class Task:
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, "one_value": one_value.found(inputs)}
+        facts = {
+            "filled": constant,
+            "buffers": buffers,
+            "constants": constants,
+            "varied": self._varied,
+            "one_value": one_value.found(inputs),
+        }
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
             facts |= self._known(own, inputs, weights)
@@ -162,6 +173,7 @@ class Task:
         self._places = message["places"]
         told = message["move"] == constructor.MOVE and self._tells_of(own, seed)
         facts["skewed"] = message["move"] if told else self._skew(message["index"], message["move"], seed)
+        facts["picked"] = facts["skewed"] == skewed.FAR and message["index"] in self._picked
         facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
         if message["move"] == one_value.OTHER:
             facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
@@ -171,8 +183,13 @@ class Task:
         facts["reloaded"] = self._reloads and message["used"]
         reloads = reloaded.names(self._model) if self._reloads else []
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
-        self._first = None
+        self._first, self._other = None, None
+        if message["after"] and (found := neighbours.of(self._groups, message["index"])) is not None:
+            found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
+            self._other = answer["earlier"] = models.placed(map_tensors(found, torch.Tensor.detach), self._device)
         self._warmed = self._warm(seed) if message["used"] else None
+        if message["after"] and self._warmed != before.OTHER:
+            return None, {"same": True}
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
@@ -231,7 +248,9 @@ class Task:
         """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
         bounds = reaching.within_reason(self._inputs, self._idle.get(index, {}))
         meets = move == reaching.MEET
-        ways = reaching.meeting(self._inputs, bounds, self._numbers) if meets else reaching.reaching(self._inputs, bounds)
+        exact = self._numbers if self._device.type == "cpu" else ()  # a device may divide by a scale less exactly
+        make, numbers = (reaching.meeting, self._numbers) if meets else (reaching.reaching, exact)
+        ways = make(self._inputs, bounds, numbers)
         name, moved = reaching.chosen(ways, bounds, self._comes.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
         self._inputs = moved if name else self._inputs
         return name
@@ -281,7 +300,11 @@ class Task:
         if move == unread.MOVE:
             pairs = zip(tensors_of(found), tensors_of(self._tried(self._inputs, seed)), strict=True)
             return not all(torch.equal(one, other) for one, other in pairs)
-        return move != skewed.FAR or index in self._picks or skewed.has_half(moved) or self._tells_scales(seed)
+        if move != skewed.FAR:
+            return True
+        tells = self._tells_scales(seed)
+        self._picked |= {index} if index in self._picks and not tells else set()
+        return tells or index in self._picks or skewed.has_half(moved)
 
     def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
@@ -331,7 +354,8 @@ class Task:
     def _warm(self, seed: int) -> int:
         """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
         floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
-        for turn in (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]:  # other integers may be no valid ones
+        turns = (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]  # other integers may be no valid ones
+        for turn in turns if self._other is None else [before.OTHER]:
             try:
                 with self._reloading(self._model):
                     self._first = self._golden(self._before(turn), seed)[0]["outputs"]
@@ -345,8 +369,9 @@ class Task:
         return reloaded.others(models.weights_of(model), reloaded.names(model) if self._reloads else ())
 
     def _before(self, turn: int) -> Any:
-        inputs = map_tensors(self._inputs, same_layout)
-        before.fill(inputs, self._inputs, turn)
+        inputs = map_tensors(self._other if turn == before.OTHER else self._inputs, same_layout)
+        if turn != before.OTHER:
+            before.fill(inputs, self._inputs, turn)
         return inputs
 
     def _rolled(self, shift: int) -> Any:
