@@ -1,4 +1,4 @@
-"""Weights that an implementation did not take, which a message names, and constants that it knows by heart, which a caveat does."""
+"""Weights that an implementation did not take, and constants that it knows by heart: a message or a caveat names them."""
 
 from __future__ import annotations
 

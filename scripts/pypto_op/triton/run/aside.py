@@ -89,7 +89,8 @@ class Aside:
             case.said += idle.told(case.idle)
         self._buffers()
         self._constants()
-        self._after_others()
+        for what in (neighbours.SHAPES, neighbours.DRAWN):
+            self._after_others(what)
         numbers = ignored.Ignored(self._run, self._task, self._candidate, self._opened)
         numbers.of_forward()
         numbers.of_constructor()
@@ -144,20 +145,20 @@ class Aside:
                 wrong += names
             case.said += [_BY_HEART.format(_listed(wrong))] if wrong else []
 
-    def _after_others(self) -> None:
-        """Judge the call after one on the inputs of another case, of other shapes, where the reference takes that."""
-        if len(self._run.cases) < 2 or not all(case.judgement.ok for case in self._run.cases):
-            return  # what fails in one case would fail in another, too
-        for case, seed in self._opened(lambda _: True):
+    def _after_others(self, what: str) -> None:
+        """Judge the call after one on other inputs (`neighbours`), where the reference takes that."""
+        if not all(case.judgement.ok for case in self._run.cases):
+            return  # what fails in one case would fail before another, too
+        for case, seed in self._opened(lambda case: case.redrawn if what == neighbours.DRAWN else len(self._run.cases) > 1):
             begin = time.monotonic()
             self._run.tighten(self._task, self._candidate)
             try:
-                found = self._task.case(case.index, seed, used=True, after=True)
+                found = self._task.case(case.index, seed, used=True, after=what)
             except Told:  # where the reference really fails, a main pass says so
                 return
             judgement = self._answered(case, *found, seed) if found is not None and not found[1].get("same") else Judgement()
             if not judgement.ok:
-                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{neighbours.TOLD}"), begin)
+                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{neighbours.TOLD[what]}"), begin)
 
     def _configurations(self, move: str = "") -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time.

@@ -41,6 +41,7 @@ class Case:
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     masks: bool = False  # some input is a mask (`masks`)
+    redrawn: bool = False  # some input holds whole numbers, or is a mask (`neighbours`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
@@ -65,7 +66,7 @@ class Case:
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
         """Note what the reference and the implementation say of themselves in the first pass."""
         self.filled, self.buffers = list(reference.get("filled", ())), list(reference.get("buffers", ()))
-        self.masks = bool(reference.get("masks"))
+        self.masks, self.redrawn = bool(reference.get("masks")), bool(reference.get("redrawn"))
         self.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
         self.given = [(place, value, name) for place, value, name in reference.get("given", ())]
         self.untaken = list(map(str, facts.get("untaken", ())))

@@ -23,6 +23,7 @@ from pypto_op.triton.run import (
     results,
     skewed,
     small,
+    summary,
     trivial,
 )
 from pypto_op.triton.run.case import Case
@@ -359,39 +360,18 @@ class Run:
 
     def status(self) -> str:
         """Return PASS when every case is right and there is at least one."""
-        passed = sum(case.judgement.ok for case in self.cases)
-        return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
-
-    def _doubts(self) -> list[str]:
-        """Return what the cases cannot tell, each once, with the cases that say so."""
-        said: dict[str, list[int]] = {}
-        for case in self.cases:
-            for line in (*case.caveats, *case.unseen, *case.said, *case.made.copied, *case.unjudged()):
-                said.setdefault(line, []).append(case.index + 1)
-        return [
-            f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()
-        ]
+        return summary.status(self.cases, self.total)
 
     def result(self, status: str, error: str | None) -> dict[str, Any]:
         """Return the result, sealed."""
-        passed = sum(case.judgement.ok for case in self.cases) if status != "ERROR" or self.total else 0
-        total = max(self.total or 0, len(self.cases))
-        if status == "ERROR" and passed == total:
-            passed = 0 if not total else min(passed, total - 1)
         policy = self.policy
         body: dict[str, Any] = {
             "schema_version": 1,
             "op_name": self.project.op_name,
             "impl_name": self.project.impl_name,
-            "total_cases": total,
-            "passed_cases": passed,
-            "failed_cases": total - passed,
-            "failures": [case.failure() for case in self.cases if not case.judgement.ok],
-            "cases": [case.as_dict() for case in self.cases],
-            "status": status,
-            "error": None if error is None else error[:2000],
+            **summary.of_cases(self.cases, self.total, status, error),
             "backend": str(self.place.target) if self.place else "none",
-            "caveats": [*(self.place.caveats if self.place else ()), *self._doubts(), *self.unlaunched],
+            "caveats": [*(self.place.caveats if self.place else ()), *summary.doubts(self.cases), *self.unlaunched],
             "seeds": self.seeds,
             "policy": policy.as_dict() if policy else {},
             "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),

@@ -129,7 +129,7 @@ class TaskSession(_Session):
         vary: Sequence[str] = (),
         places: Mapping[str, Sequence[float]] | None = None,
         reloads: bool = False,
-        after: bool = False,
+        after: str = "",
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -142,7 +142,7 @@ class TaskSession(_Session):
             vary: names of weights that get other values, where they hold one value (`filled`).
             places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
-            after: it is made with the inputs of a case of other shapes (`neighbours`).
+            after: it is made with inputs that differ so (`neighbours`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the

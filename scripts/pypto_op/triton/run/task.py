@@ -122,6 +122,9 @@ class Task:
         self._groups, self._cases, self._position = groups, iter(groups), 0
         return None, {"total": len(groups) if hasattr(groups, "__len__") else None}
 
+    def _draw_again(self) -> Any:
+        return self._draws.of(self._seed + 1)
+
     def _drawn(self) -> Any:
         if callable(getattr(self._module, "get_input_groups", None)):
             return self._ask("get_input_groups")
@@ -184,7 +187,10 @@ class Task:
         reloads = reloaded.names(self._model) if self._reloads else []
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
         self._first, self._other = None, None
-        if message["after"] and (found := neighbours.of(self._groups, message["index"])) is not None:
+        found = neighbours.of(message["after"], self._groups, message["index"], self._draw_again) if message["after"] else None
+        if message["after"] and found is None:
+            return None, {"same": True}
+        if found is not None:
             found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
             self._other = answer["earlier"] = models.placed(map_tensors(found, torch.Tensor.detach), self._device)
         self._warmed = self._warm(seed) if message["used"] else None
@@ -203,6 +209,7 @@ class Task:
         return {
             "one_sign": skewed.of_one_sign(self._inputs),
             "masks": masks.found(inputs),
+            "redrawn": any(map(neighbours.is_whole, tensors_of(inputs))),
             "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
             "given": constructor.found(own, self._needed("Model"), tensors),
         }
