@@ -190,6 +190,16 @@ def test_row(name: str, place: Path) -> None:
     assert result["status"] == ("FAIL" if expected else "PASS")
 
 
+def test_a_reference_that_raises_is_told_with_its_own_error_and_line(place: Path) -> None:
+    """It was called `FrozenInstanceError: cannot assign to field '__traceback__'`, a fault of the worker's."""
+    project = lab.folder(place, lab.task("return x + xs[1]", X), lab.impl(COPY))
+    result = lab.verify(project)
+    (failure,) = result["failures"]
+    assert failure["error_type"] == "ReferenceFailed"
+    assert "IndexError: tuple index out of range" in failure["error_msg"]
+    assert "the worker failed" not in failure["error_msg"]
+
+
 def test_dropout_copied_verbatim_passes(place: Path) -> None:
     """The generator is seeded anew before each forward, so both sides draw the same mask."""
     reference = "return x * torch.nn.functional.dropout(torch.ones(8, 64), 0.5)"

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run import idle, reaching
+from pypto_op.triton.run import idle, reaching, sides
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -43,7 +44,10 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: torch.copysign(EVEN, -1.0), ""), (lambda: torch.logit(EVEN), ""),
      (lambda: torch.logit(EVEN, 1e-6), "logit (lower), logit (upper)"), (lambda: torch.logaddexp(EVEN, EVEN), "logaddexp (far)"),
      (lambda: F.max_pool1d(NORMAL, 2, return_indices=True)[1], "max_pool2d_with_indices (ties)"),
-     (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (ties)"), (lambda: NORMAL.sort(1).indices, ""),
+     (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (equal elements), sort (ties)"),
+     (lambda: NORMAL.sort(1).indices, "sort (equal elements)"), (lambda: NORMAL.topk(3).values, "topk (equal elements)"),
+     (lambda: NORMAL.median(1).values, "median (equal elements)"), (lambda: NORMAL.median(), "median (equal elements)"),
+     (lambda: WHOLE.float().repeat(1, 2).sort(1).values, ""), (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
      (lambda: EVEN + 1 + 1e-8, "add (guard of zero)"), (lambda: EVEN.sum(1).add_(1e-6), "add (guard of zero)"),
@@ -51,7 +55,8 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: NORMAL.round(), "round (halfway)"), (lambda: ((NORMAL * 8 - 0.5) / 2).round(), "round (halfway)"),
-     (lambda: (NORMAL * 0.3).round(), ""), (lambda: (NORMAL / NORMAL.amax()).round(), ""), (lambda: NORMAL.round(decimals=1), ""),
+     (lambda: (NORMAL * 0.3).round(), "round (halfway by a scale)"),
+     (lambda: (NORMAL / NORMAL.amax()).round(), "round (halfway by a scale)"), (lambda: NORMAL.round(decimals=1), ""),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num"),
      (lambda: EVEN.norm(1), "linalg_vector_norm (lower), linalg_vector_norm (root of zero)"),
      (lambda: EVEN.prod(1), "prod (lower)"),
@@ -254,3 +259,28 @@ def test_whole_numbers_meet_those_of_the_files() -> None:
 def test_what_stays_idle_is_said() -> None:
     assert idle.told([]) == idle.told(["softmax (far) in line 4"]) == []
     assert idle.told(["relu in line 3"])[0].startswith("of the reference relu in line 3 changed nothing in any pass")
+
+
+@pytest.mark.parametrize(
+    ("forward", "found"),
+    [(lambda x: x.sort(1).values, True), (lambda x: x >= x.kthvalue(3, 1, keepdim=True).values, True),
+     (lambda x: x.gather(1, x.topk(2, 1).indices), False), (lambda x: x.topk(2, 1), False)],
+)  # fmt: skip
+def test_equal_elements_count_where_nobody_looks_at_their_places(forward: Callable[[torch.Tensor], Any], found: bool) -> None:
+    with idle.Idle(Path(__file__)) as watch:
+        outputs = forward(NORMAL)
+    assert any(f"({sides.ALIKE})" in key for key in watch.still_idle(None, outputs, gross=False)) is found
+
+
+@pytest.mark.parametrize("number", [7.0, 15.0, 127.0, 255.0])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) -> None:
+    """However a kernel divides: by the scale, by its reciprocal, or by the number after a product."""
+    key = "round (halfway by a scale) in line 3"
+    draws = torch.randn(32, 32, generator=torch.Generator().manual_seed(1))
+    ((name, (moved,)),) = (way for way in reaching.reaching([draws], {key: False}, [number]) if way[0] == f"codes {number:g}")
+    top = moved.abs().amax(axis, keepdim=True)
+    codes = moved / (top / number)
+    assert torch.equal(codes, moved * (number / top)) and torch.equal(codes, moved * (1 / (top * (1 / number))))
+    assert not sides.is_seldom_halfway(codes) and sides.is_seldom_halfway(draws / (draws.abs().amax(axis, keepdim=True) / number))
+    assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())

@@ -1,4 +1,4 @@
-"""Wrong numbers of an implementation that could not take the reference's weights: the message says which."""
+"""Weights that an implementation did not take, and constants that it knows by heart: a message or a caveat names them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,22 @@ def test_weights_that_were_not_taken_are_named(init: str, told: bool, place: Pat
     result = lab.verify(lab.folder(place, asked, made))
     assert result["status"] == "FAIL"
     assert ("the reference's scale found no parameter" in result["failures"][0]["error_msg"]) is told, result["failures"]
+
+
+READ = "tl.load(w_ptr + i % 8, mask=i < n)"
+SLOPES = "nn.Parameter(torch.tensor([2.0 ** -(i + 1) for i in range(8)]), requires_grad=False)"
+HEARTS = {
+    "self.scale = " + SLOPES: "tl.exp2(-(i % 8 + 1).to(tl.float32))",
+    'self.register_buffer("scale", torch.arange(1.0, 9.0))': "(i % 8 + 1).to(tl.float32)",
+}
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("init", sorted(HEARTS))
+def test_a_kernel_that_knows_the_constants_of_the_task_by_heart_is_named(init: str, known: bool, place: Path) -> None:
+    """A kernel may compute a window or slopes on its own, so that is a caveat and no failure."""
+    asked = lab.task("return x * self.scale", "[torch.randn(5, 8)]", init=init)
+    made = lab.impl(FORWARD, init=init, kernels=KERNELS.replace(READ, HEARTS[init]) if known else KERNELS)
+    result = lab.verify(lab.folder(place, asked, made))
+    assert result["status"] == "PASS", result["failures"]
+    assert any("constants scale" in caveat for caveat in result["caveats"]) is known, result["caveats"]

@@ -25,7 +25,7 @@ _RAISED_ANEW = "InterpreterError"
 _SOURCE = re.compile(r", func \w+, file \S+, line \d+$")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Failure(Exception):
     """Why a file did not load, or a call did not return."""
 

@@ -20,6 +20,7 @@ from pypto_op.triton.run import (
     idle,
     ignored,
     masks,
+    neighbours,
     one_value,
     products,
     reaching,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
+_TOLD |= {reaching.CODES: reaching.TOLD_CODES}
 _MOVES = (
     skewed.LOW,
     skewed.HIGH,
@@ -60,6 +62,12 @@ _CONSTRUCTED = (
 )
 
 
+_BY_HEART = (
+    "the reference's constants {} are the same for every seed, and the implementation has none, or is wrong with other values: "
+    "it may know them by heart"
+)
+
+
 class Aside:
     """The passes aside of one verification."""
 
@@ -80,6 +88,9 @@ class Aside:
         for case in self._run.cases:
             case.said += idle.told(case.idle)
         self._buffers()
+        self._constants()
+        for what in (neighbours.SHAPES, neighbours.DRAWN):
+            self._after_others(what)
         numbers = ignored.Ignored(self._run, self._task, self._candidate, self.opened)
         numbers.of_forward()
         numbers.of_constructor()
@@ -118,6 +129,36 @@ class Aside:
                 case.said.append(_told_of_first(names))
             elif not judgement.ok:
                 self._run.keep(case, 1, judgement, begin)
+
+    def _constants(self) -> None:
+        """Call once more where constants of the reference hold other values; what is wrong then is said."""
+        for case, seed in self.opened(lambda case: bool(case.constants)):
+            wrong, names = [name for name in case.constants if name in case.untaken], _taken(case, case.constants)
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed, vary=names) if names else None
+            except Told:
+                found = None
+            if found is None:
+                self._task.open(seed)
+            elif skewed.are_finite(found[0]["outputs"]) and not self._answered(case, *found, seed).ok:
+                wrong += names
+            case.said += [_BY_HEART.format(_listed(wrong))] if wrong else []
+
+    def _after_others(self, what: str) -> None:
+        """Judge the call after one on other inputs (`neighbours`), where the reference takes that."""
+        if not all(case.judgement.ok for case in self._run.cases):
+            return  # what fails in one case would fail before another, too
+        for case, seed in self.opened(lambda case: case.redrawn if what == neighbours.DRAWN else len(self._run.cases) > 1):
+            begin = time.monotonic()
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed, used=True, after=what)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            judgement = self._answered(case, *found, seed) if found is not None and not found[1].get("same") else Judgement()
+            if not judgement.ok:
+                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{neighbours.TOLD[what]}"), begin)
 
     def _configurations(self, move: str = "") -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time.
@@ -218,7 +259,7 @@ class Aside:
         try:
             moved = reference.get("skewed")
             exact = moved not in (skewed.FAR, reaching.REACH)
-            judges = configurations.OWN if exact else configurations.FAR if moved == skewed.FAR else ""
+            judges = configurations.judged_by(moved) if exact or moved == skewed.FAR else ""
             answer, run, facts = self._candidate.run(
                 given, built or seed, later=True, judges=judges, marked=marked, rounded=rounded, turns=turns
             )
@@ -229,10 +270,11 @@ class Aside:
             return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {facts['reads'][0]}")
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
-            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task)
+            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=moved != reaching.CODES)
             if exact or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
-            wrong = coarse.gross(want["outputs"], got["outputs"], self._task.otherwise(seed).truth())
+            truth, strict = self._task.otherwise(seed).truth(), bool(reference.get("picked"))
+            wrong = coarse.gross(want["outputs"], got["outputs"], truth, inputs=given["inputs"], strict=strict)
             return Judgement("PrecisionError", wrong) if wrong else Judgement()
 
         judgement = self._run.desk.of_case(given, answer, numbers)

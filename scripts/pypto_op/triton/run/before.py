@@ -12,8 +12,9 @@ import torch
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.refresh import refresh
 
-SAME, ROLLED, SHARED = 0, 1, 2
-"""The very same values; each float rolled and scaled (`refresh`); the same, but for most of the first half, which stays."""
+SAME, ROLLED, SHARED, OTHER = 0, 1, 2, 3
+"""The very same values; each float rolled and scaled (`refresh`); the same, but for most of the first half, which stays; those
+of another case (`neighbours`)."""
 _OTHER = 17
 """Of so many elements of the half that stays, one is another."""
 

@@ -27,7 +27,8 @@ from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.intact import Intact
-from pypto_op.triton.run.launches import Few, Launches
+from pypto_op.triton.run.launch_arguments import Few
+from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.run.memory import Memory, address, bytes_of, share_keys
 from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
@@ -174,7 +175,10 @@ class Candidate:
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
-            earlier.fill(others, self._inputs, message["warmed"])
+            if message["warmed"] == earlier.OTHER:
+                others = models.placed(given["earlier"], self._device)
+            else:
+                earlier.fill(others, self._inputs, message["warmed"])
             with reloaded.others(models.weights_of(self._model), message["reloads"]):
                 self._launches.begin(tensors_of(others), models.held_by(self._model))
                 first = self._loose(lambda: self._forward(others, seed))

@@ -35,11 +35,13 @@ class Case:
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
+    constants: list[str] = field(default_factory=list)  # constants that hold several values, the same for every seed
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     masks: bool = False  # some input is a mask (`masks`)
+    redrawn: bool = False  # some input holds whole numbers, or is a mask (`neighbours`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
@@ -64,14 +66,15 @@ class Case:
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
         """Note what the reference and the implementation say of themselves in the first pass."""
         self.filled, self.buffers = list(reference.get("filled", ())), list(reference.get("buffers", ()))
-        self.masks = bool(reference.get("masks"))
+        self.masks, self.redrawn = bool(reference.get("masks")), bool(reference.get("redrawn"))
         self.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
         self.given = [(place, value, name) for place, value, name in reference.get("given", ())]
         self.untaken = list(map(str, facts.get("untaken", ())))
         self.derived, self.unread = int(facts.get("derived", 0)), facts.get("unread", {})
 
     def more_filled(self, reference: dict[str, Any]) -> list[str]:
-        """Take and return the weights that a later pass shows to be the same for every seed."""
+        """Take and return the weights that a later pass shows to be the same for every seed; take the constants, too."""
+        self.constants = list(reference.get("constants", ()))
         more = [name for name in reference.get("filled", ()) if name not in self.filled]
         self.filled += more
         return more

@@ -18,14 +18,18 @@ _TIMES = 16.0
 """So many times the reference's own greatest error is allowed."""
 _MOST = 0.02
 """Of the elements so many may be wrong, as long as they are finite where the reference is well within its dtype's range."""
+_FAR = 0.25
+"""What the answer for a whole row may be off by, as a part of the greatest one."""
 _ROW, _NOTHING = 8, 0.01
 """A row of so many elements is lost where each is less than this part of what its greatest should be: a softmax adds to 1."""
 
 
-def gross(expected: Any, actual: Any, truth: Any) -> str:
+def gross(expected: Any, actual: Any, truth: Any, *, inputs: Any = (), strict: bool = False) -> str:
     """Return what is grossly wrong with an answer of the right structure; "" for nothing.
 
     Args:
+        inputs: of the call: where an output has far fewer elements, each answers for many.
+        strict: no element may be wrong: the answer is picked from the inputs, or only follows their scale.
         expected: what the reference returned.
         actual: what the implementation did.
         truth: what the reference returned in float64; None when it does not run there.
@@ -34,10 +38,12 @@ def gross(expected: Any, actual: Any, truth: Any) -> str:
     rights = tensors_of(truth) if truth is not None else wants
     if not len(wants) == len(gots) == len(rights):
         return ""
-    return next(filter(None, map(_gross, range(len(wants)), wants, gots, rights)), "")
+    most, elements = 0.0 if strict else _MOST, max((tensor.numel() for tensor in tensors_of(inputs)), default=0)
+    leaves = zip(wants, gots, rights, strict=True)
+    return next(filter(None, (_gross(number, *leaf, most, elements) for number, leaf in enumerate(leaves))), "")
 
 
-def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> str:
+def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Tensor, most: float, elements: int) -> str:
     if not want.numel() or want.is_complex() or want.shape != got.shape or want.shape != right.shape:
         return ""
     limit = torch.finfo(want.dtype).max / 2 if want.is_floating_point() else float("inf")
@@ -47,14 +53,21 @@ def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Te
         return ""
     own = float((want - right)[told].abs().max())
     allowed = _PART * want.abs() + _OF_GREATEST * float(want[told].abs().max()) + _TIMES * own
+    allowed = allowed * float(limit < float("inf") or most > 0)  # the next place is another one
     wrong = told & ~((got - want).abs() <= allowed)
     count = int(wrong.sum())
     lost = int((wrong & ~torch.isfinite(got) & (want.abs() < limit)).sum())
     rows = _lost_rows(want, got, wrong)
-    if count <= _MOST * want.numel() and not lost and not rows:
+    far = limit < float("inf") and want.numel() * _ROW <= elements and _are_far(want, got, wrong)
+    if count <= most * want.numel() and not lost and not rows and not far:
         return ""
     more = f", {rows} row(s) are nearly zero" if rows else ""
     return f"output {position}: {count} of {want.numel()} element(s) are grossly wrong, {lost} of them not finite{more}"
+
+
+def _are_far(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> bool:
+    """Whether an element that answers for many is off by a good part of the greatest: its row was lost."""
+    return bool(((got - want).abs()[wrong] > _FAR * float(want[torch.isfinite(want)].abs().max())).any())
 
 
 def _lost_rows(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> int:

@@ -29,8 +29,11 @@ _TRIAL_SECONDS = 2.0
 _MOST_TRIED = 3
 """Calls with trials: one may choose the very configuration that leaves nothing behind."""
 
-OWN, FAR = "own", "far"
-"""What a judged call is held to: the task's precision, or, on inputs far beyond the task's own, no gross error."""
+OWN, MOVED, FAR = "own", "moved", "far"
+"""What a judged call is held to: the task's precision on its own inputs, or on moved ones, or, far beyond, no gross error.
+
+Moved inputs of one sign hide what rounds to half precision. So a configuration that met no others was not judged.
+"""
 _ASKED = "asked"
 TOLD = (
     "before this call it ran once in other configurations, as autotuning does on a device: what it adds up, changes in place or "
@@ -38,11 +41,16 @@ TOLD = (
 )
 
 
+def judged_by(move: str | None) -> str:
+    """Return what a call is held to whose inputs were moved so (`skewed`), or not at all."""
+    return (FAR if move == FAR else MOVED) if move else OWN
+
+
 class Configurations:
     """The configurations of the kernels that were launched.
 
     Attributes:
-        judges: `OWN` or `FAR` where what the present call of forward returns is judged, else "".
+        judges: `OWN`, `MOVED` or `FAR` where what the present call of forward returns is judged, else "".
         tries: each of its autotuned kernels runs once in each configuration before the first choice, while there is time.
         tried: names of those that did.
         turns: calls take configurations in turn on a device, too.

@@ -3,7 +3,9 @@
 A trained model has others. So a later pass gives both models other values for them. A parameter that holds several values may
 be the same for every seed, too (decays: the logarithms of 1 to n), and a kernel may know them by heart.
 
-Buffers of one value (a scale, a mask) get others in a pass of their own, since the reference may not take them.
+Buffers of one value (a scale, a mask) get others in a pass of their own, since the reference may not take them. So do constants,
+which are buffers, and parameters without a gradient, of several values (slopes, a window). A kernel may compute such on its own.
+That is said.
 """
 
 from __future__ import annotations
@@ -28,16 +30,17 @@ TOLD = "weights that constructors fill with one value (ones, zeros), or alike fo
 
 
 class Alike:
-    """Parameters that hold several values, the same ones for every seed."""
+    """Parameters, or constants, that hold several values, the same ones for every seed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, constants: bool = False) -> None:
+        self._held = _constants if constants else _trained
         self._first: dict[str, torch.Tensor] = {}
         self._seed: int | None = None
 
     def names(self, model: Any, seed: int) -> list[str]:
         """Return the names of those that hold what they held under the first seed; none while there was no other seed."""
         held = {
-            name: value for name, value in _trained(model).items() if 1 < value.numel() <= _MOST_KEPT and not _is_filled(value)
+            name: value for name, value in self._held(model).items() if 1 < value.numel() <= _MOST_KEPT and not _is_filled(value)
         }
         if self._seed is None:
             self._seed, self._first = seed, {name: value.clone() for name, value in held.items()}
@@ -68,7 +71,7 @@ def vary(model: Any, wanted: Collection[str], seed: int) -> None:
                 tensor.copy_(value * (1.0 + part) if value else part)
                 if name.rpartition(".")[2] == _VARIANCE and tensor.numel() > 1:
                     tensor.reshape(-1)[-1] *= _SMALL
-        for name, tensor in _trained(model).items():
+        for name, tensor in (_trained(model) | _constants(model)).items():
             if name in wanted and name not in filled:
                 tensor.mul_(0.75 + 0.5 * torch.rand(tensor.shape, generator=draws).to(tensor))
         for name, tensor in _buffers(model).items():
@@ -92,16 +95,26 @@ def _trained(model: Any) -> dict[str, torch.Tensor]:
     return {name: value.detach() for name, value in held if value.requires_grad and value.element_size() > 1}
 
 
-def _buffers(model: Any) -> dict[str, torch.Tensor]:
+def _constants(model: Any) -> dict[str, torch.Tensor]:
+    """Return the parameters without a gradient, and the buffers that are saved with the model, but those of `_found`."""
     if not isinstance(model, torch.nn.Module):
         return {}
-    held = {
+    held = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad} | _saved(model)
+    return {name: value for name, value in held.items() if value.is_floating_point() and value.element_size() > 1}
+
+
+def _buffers(model: Any) -> dict[str, torch.Tensor]:
+    held = _saved(model) if isinstance(model, torch.nn.Module) else {}
+    return {name: value for name, value in held.items() if value.numel() > 1 and (_is_on(value) or _is_filled(value))}
+
+
+def _saved(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {
         f"{path}.{name}" if path else name: tensor
         for path, module in model.named_modules()
         for name, tensor in module.named_buffers(recurse=False)
         if name not in module._non_persistent_buffers_set and name not in _BUFFERS
     }
-    return {name: value for name, value in held.items() if value.numel() > 1 and (_is_on(value) or _is_filled(value))}
 
 
 def _is_on(tensor: torch.Tensor) -> bool:

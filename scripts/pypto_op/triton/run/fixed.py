@@ -21,6 +21,26 @@ _MOST_BYTES = 1 << 24
 _MOST_NAMES = 4
 
 
+class Same:
+    """Which tensors of each case were the same in the first two passes, whose seeds differ."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, list[str]] = {}
+        self._same: dict[int, list[bool]] = {}
+
+    def note(self, index: int, inputs: Any, movable: Sequence[bool]) -> bool:
+        """Note a case's inputs in the first pass, compare them in the second one; return whether there are such."""
+        if index not in self._marks:
+            self._marks[index] = marks(inputs, movable)
+        elif index not in self._same:
+            self._same[index] = fixed(self._marks[index], marks(inputs, movable))
+        return any(self.of(index))
+
+    def of(self, index: int) -> Sequence[bool]:
+        """Return which tensors of a case are the same; none before the second pass."""
+        return self._same.get(index, ())
+
+
 def marks(inputs: Any, movable: Sequence[bool]) -> list[str]:
     """Return a hash of each tensor that no pass moves (`skewed.movable`) and that holds several values; "" for the others."""
     pairs = zip(tensors_of(inputs), movable, strict=True)

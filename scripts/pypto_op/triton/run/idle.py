@@ -30,7 +30,7 @@ _IGNORES = {
     **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), (8, _NONE)),
 }
 """They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one."""
-_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.PAIRS))
+_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.PAIRS, *sides.VALUES))
 _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
 _COPIES = frozenset(("clone", "_to_copy"))
@@ -55,6 +55,8 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.unordered = self.picks = False
         self._path = str(path)
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
+        self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
+        self._looks = False  # the reference uses such places
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
 
@@ -71,14 +73,19 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         copies = name != plain and plain in _WATCHED
         exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
+        self._note_looks([args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
         self._keep_made(plain, given, out, exact=exact)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
         whole = not given[0].is_floating_point()
-        if plain == "round" and not kwargs and self._is_exact(given[0]):
-            self._note(f"{called} ({sides.HALF})", sides.is_never_halfway(given[0]), whole=whole)
+        if plain == "round" and not kwargs:
+            exact = self._is_exact(given[0])
+            idle = sides.is_never_halfway(given[0]) if exact else sides.is_seldom_halfway(given[0])
+            self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
+        if plain in sides.VALUES:
+            self._note_values(called, plain, args, given[0], tensors_of(out))
         if plain in sides.PAIRS and len(given) == 2 and all(map(self._is_drawn, given)):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(plain, *given), whole=False)
         if plain in sides.NAMES:
@@ -97,6 +104,21 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
             idle = _is_unchanged(out, given) or (plain == _NAN and not _holds_all(given[0]))
             self._note(called, idle, whole=whole and not out.is_floating_point())
         return out
+
+    def _note_looks(self, given: Any) -> None:
+        """Note whether an operator is given places of elements that an order returned."""
+        if self._places and not self._looks:
+            places = {*map(address, self._places)}
+            self._looks = any(address(one) in places for one in tensors_of(given))
+
+    def _note_values(self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor]) -> None:
+        """Note whether an order, whose places are kept, returned equal elements."""
+        if not (out and out[0].is_floating_point() and given.numel()):
+            return
+        self._places += out[1:]
+        position = 1 if name in ("median", "nanmedian", "sort") else 2
+        axis = args[position] if len(args) > position and type(args[position]) is int else -1
+        self._note(f"{called} ({sides.ALIKE})", sides.are_never_alike(name, given, out[0], axis), whole=False)
 
     def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
@@ -129,9 +151,10 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
-        named = any(not tensor.is_floating_point() for tensor in tensors_of(outputs))
-        hidden = [sides.TIES] if not named else []
+        kinds = {tensor.dtype for tensor in tensors_of(outputs) if not tensor.is_floating_point()}
+        hidden = [sides.TIES] if not kinds else []
         hidden = [sides.TIES, sides.EQUAL] if self.unordered else hidden
+        hidden += [sides.ALIKE] if kinds - {torch.bool} or self._looks else []
         return {key: whole for key, whole in self.found.items() if not any(f"({side})" in key for side in hidden)}
 
     def _note(self, what: str, idle: bool | None, *, whole: bool) -> None:
@@ -154,7 +177,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def told(idle: Collection[str]) -> list[str]:
     """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
-    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, *sides.OF_ZERO)
+    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, sides.CODES, sides.ALIKE, *sides.OF_ZERO)
     named = sorted(key for key in idle if not any(f"({side})" in key for side in needless))
     if not named:
         return []

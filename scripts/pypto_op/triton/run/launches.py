@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -21,36 +19,14 @@ from pypto_op.triton.run.configurations import Configurations
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
+from pypto_op.triton.run.launch_arguments import Few, leaves_of, name_of, spelled
 from pypto_op.triton.run.memory import COPIES, Memory, address
 from pypto_op.triton.run.orders import Orders
 from pypto_op.triton.run.rewriting import Programs
 
-_Leaf = TypeVar("_Leaf")
-_MOST_LOOKED_AT = 4096
 _MOST_COPIES = 256
 _NOT_GIVEN = "memory that it was not given"
 """The user of memory that a kernel reaches by an address, in the place of a parameter."""
-
-
-@dataclass(frozen=True)
-class Few:
-    """At most 4096 elements of a tensor, evenly spread, and how many it has."""
-
-    elements: int
-    values: torch.Tensor
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor) -> Few:
-        """Return those of `tensor`."""
-        flat = tensor.detach().reshape(-1)
-        return cls(flat.numel(), flat[:: max(1, flat.numel() // _MOST_LOOKED_AT)][:_MOST_LOOKED_AT].clone())
-
-    def same(self, other: Few) -> bool:
-        """Whether two tensors may hold the same numbers in the same order."""
-        like = self.elements == other.elements and self.values.dtype == other.values.dtype
-        return like and bool(
-            ((self.values == other.values) | ((self.values != self.values) & (other.values != other.values))).all()
-        )
 
 
 class Launches:
@@ -96,7 +72,9 @@ class Launches:
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []
         self._tuning = 0
-        self._resetting = False  # a tuner of Triton's zeroes what its trials wrote to, on a device in the first call alone
+        # A tuner of Triton's zeroes what its trials wrote to, on a device in the first call alone. A replay would excuse that,
+        # but takes a process, and tells nothing where a task's inputs are the same in every pass.
+        self._resetting = False
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
         self._language: Language | None = None
@@ -209,9 +187,9 @@ class Launches:
                     self.programs.guard.leaves()
             self._note(kernel)
             given = self._given(kernel, args, kwargs) if self.recording else {}
-            tensors = {name: found for name, value in given.items() if (found := _leaves(value, torch.Tensor))}
+            tensors = {name: found for name, value in given.items() if (found := leaves_of(value, torch.Tensor))}
             if self._asked and self.recording and self._language is None:  # on a device nothing tells what a kernel reaches
-                tensors[f"{_name_of(kernel)}.{_NOT_GIVEN}"] = [*self._asked.values()]
+                tensors[f"{name_of(kernel)}.{_NOT_GIVEN}"] = [*self._asked.values()]
             grid = kwargs.get("grid")
             if callable(grid):
                 kwargs["grid"] = self._guarded(kernel, grid, tensors)
@@ -220,7 +198,7 @@ class Launches:
                 return self._launch(kernel, original, args, kwargs)
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
-                self.bounds.begin(_name_of(kernel), tensors)
+                self.bounds.begin(name_of(kernel), tensors)
             self.compiling.note(kernel, args, kwargs)
             self.programs.guard.taken.clear()
             self._check_language()
@@ -228,7 +206,7 @@ class Launches:
             self._check_language()  # a grid's function has run meanwhile
             reached = self.bounds.end()
             for name, value in self.programs.guard.taken.items():
-                self._note_scalar(f"{_name_of(kernel)}.{name}", value)
+                self._note_scalar(f"{name_of(kernel)}.{name}", value)
             with self._gate.opened():
                 for parameter, found in tensors.items():
                     if any(self._memory.lent(tensor) and self._memory.changed(tensor) for tensor in found):
@@ -255,7 +233,7 @@ class Launches:
         try:
             return original(kernel, *args, **kwargs)
         except BaseException:
-            self.handed.append(f"{_name_of(kernel)}, which raised")
+            self.handed.append(f"{name_of(kernel)}, which raised")
             raise
         finally:
             self.programs.guard.leaves()
@@ -271,7 +249,7 @@ class Launches:
         """Return a launch's arguments, each under "kernel.parameter"."""
         names = [*kernel.arg_names, *(f"argument {i}" for i in range(len(kernel.arg_names), len(args)))]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        return {f"{_name_of(kernel)}.{name}": value for name, value in given.items() if name not in ("warmup", "stream")}
+        return {f"{name_of(kernel)}.{name}": value for name, value in given.items() if name not in ("warmup", "stream")}
 
     def _watch(self, kernel: Any, given: dict[str, Any], tensors: dict[str, list[torch.Tensor]]) -> None:
         """Note what a launch is given. A chosen configuration, and a grid that follows from it, differ from call to call."""
@@ -286,10 +264,10 @@ class Launches:
             name = parameter.rpartition(".")[2]
             if (own is None or name in own) and not (name == "grid" and callable(value)):
                 numbers += [parameter, self._note_scalar(parameter, value)]
-        self.chosen.launch(_name_of(kernel), tensors, numbers)
+        self.chosen.launch(name_of(kernel), tensors, numbers)
 
     def _note_scalar(self, parameter: str, value: Any) -> str:
-        words = [word for leaf in _leaves(value, object) if (word := self._word(leaf)) is not None]
+        words = [word for leaf in leaves_of(value, object) if (word := self._word(leaf)) is not None]
         if not words:
             return ""
         digest = digest_of(*words)
@@ -306,7 +284,7 @@ class Launches:
         if known is None or known[0] is not kernel:
             function = getattr(kernel, "fn", None)
             code = getattr(function, "__code__", None)
-            name = _name_of(kernel)
+            name = name_of(kernel)
             own = code is not None and str(Path(code.co_filename).resolve()) in self._own
             known = self._kernels[id(kernel)] = (kernel, name, own)
         _, name, own = known
@@ -327,7 +305,7 @@ class Launches:
                         for tensor in held:
                             self._memory.recheck(parameter, tensor)
                     if not self._choices:
-                        self._note_scalar(f"{_name_of(kernel)}.grid", found)
+                        self._note_scalar(f"{name_of(kernel)}.grid", found)
             return tuple(found) if isinstance(found, list) else found  # a list is one to a device, not to the interpreter
 
         return guarded
@@ -365,7 +343,7 @@ class Launches:
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)
         def tuned(*args: Any, **kwargs: Any) -> Any:
-            tensors = _leaves([*args, *kwargs.values()], torch.Tensor) if self.recording else []
+            tensors = leaves_of([*args, *kwargs.values()], torch.Tensor) if self.recording else []
             with self._gate.opened(), self._tuned():
                 self._memory.timed(tensors)
                 found = original(*args, **kwargs)
@@ -381,7 +359,7 @@ class Launches:
         def trial(*args: Any, **kwargs: Any) -> None:
             self._gate.listener = None
             try:
-                with self._tuned(), self._memory.unnoticed(_leaves([*args, *kwargs.values()], torch.Tensor), self._gate.opened):
+                with self._tuned(), self._memory.unnoticed(leaves_of([*args, *kwargs.values()], torch.Tensor), self._gate.opened):
                     original(*args, **kwargs)
             finally:
                 self._gate.listener = self
@@ -403,30 +381,3 @@ class Launches:
             yield
         finally:
             self._tuning -= 1
-
-
-def spelled(value: Any) -> str | None:
-    """Return a number, a word or nothing (None) in letters; None for anything else."""
-    value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
-        return repr(value)
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
-        return repr(value.item())
-    return str(value) if isinstance(value, torch.SymInt | torch.SymFloat) else None
-
-
-def _name_of(kernel: Any) -> str:
-    return str(getattr(getattr(kernel, "fn", None), "__name__", "a kernel"))
-
-
-def _leaves(value: Any, kind: type[_Leaf], depth: int = 4) -> list[_Leaf]:
-    """Return what is of a kind in a launch's argument: itself, in tuples and lists, or behind a descriptor or wrapper."""
-    if isinstance(value, (tuple, list)) and depth:
-        return [leaf for item in value for leaf in _leaves(item, kind, depth - 1)]
-    held = value if isinstance(value, dict) else getattr(value, "__dict__", None) if dataclasses.is_dataclass(value) else None
-    if held is not None and depth:
-        return [leaf for item in held.values() for leaf in _leaves(item, kind, depth - 1)]
-    base = getattr(value, "base", None)
-    if isinstance(base, torch.Tensor) and not isinstance(value, torch.Tensor):
-        return _leaves(base, kind, depth - 1)
-    return [value] if isinstance(value, kind) else []

@@ -25,6 +25,7 @@ from pypto_op.triton.run import (
     results,
     skewed,
     small,
+    summary,
     trivial,
 )
 from pypto_op.triton.run.case import Case
@@ -236,7 +237,8 @@ class Run:
             return True
         self.tighten(candidate)
         try:
-            answer, run, facts = candidate.run(given, seed, later=bool(number))
+            judges = configurations.judged_by(reference.get("skewed"))
+            answer, run, facts = candidate.run(given, seed, later=bool(number), judges=judges)
         except Told as told:
             self.keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
@@ -247,7 +249,7 @@ class Run:
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
-            judgement = self._compared(case, judgement, made, given["inputs"], configurations.OWN)
+            judgement = self._compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
             causes += [edges.TOLD] if reference.get("edged") else []
@@ -296,14 +298,17 @@ class Run:
         found: Answered,
         seed: int,
         task: TaskSession,
+        *,
+        ties: bool = True,
     ) -> Judgement:
-        """Return whether what the candidate answered is right, and came from a kernel."""
+        """Return whether what the candidate answered is right, and came from a kernel; `ties` may fall on either side."""
         assert self.policy is not None
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
             self.tighten(task)
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.otherwise(seed))
+            otherwise = task.otherwise(seed) if ties else replace(task.otherwise(seed), ties=lambda: None)
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], otherwise)
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:
@@ -360,39 +365,18 @@ class Run:
 
     def status(self) -> str:
         """Return PASS when every case is right and there is at least one."""
-        passed = sum(case.judgement.ok for case in self.cases)
-        return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
-
-    def _doubts(self) -> list[str]:
-        """Return what the cases cannot tell, each once, with the cases that say so."""
-        said: dict[str, list[int]] = {}
-        for case in self.cases:
-            for line in (*case.caveats, *case.unseen, *case.said, *case.made.copied, *case.unjudged()):
-                said.setdefault(line, []).append(case.index + 1)
-        return [
-            f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()
-        ]
+        return summary.status(self.cases, self.total)
 
     def result(self, status: str, error: str | None) -> dict[str, Any]:
         """Return the result, sealed."""
-        passed = sum(case.judgement.ok for case in self.cases) if status != "ERROR" or self.total else 0
-        total = max(self.total or 0, len(self.cases))
-        if status == "ERROR" and passed == total:
-            passed = 0 if not total else min(passed, total - 1)
         policy = self.policy
         body: dict[str, Any] = {
             "schema_version": 1,
             "op_name": self.project.op_name,
             "impl_name": self.project.impl_name,
-            "total_cases": total,
-            "passed_cases": passed,
-            "failed_cases": total - passed,
-            "failures": [case.failure() for case in self.cases if not case.judgement.ok],
-            "cases": [case.as_dict() for case in self.cases],
-            "status": status,
-            "error": None if error is None else error[:2000],
+            **summary.of_cases(self.cases, self.total, status, error),
             "backend": str(self.place.target) if self.place else "none",
-            "caveats": [*(self.place.caveats if self.place else ()), *self._doubts(), *self.unlaunched],
+            "caveats": [*(self.place.caveats if self.place else ()), *summary.doubts(self.cases), *self.unlaunched],
             "seeds": self.seeds,
             "policy": policy.as_dict() if policy else {},
             "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),

@@ -18,10 +18,10 @@ from pypto_op.triton.run import sides, skewed
 from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
 
-REACH, MEET, WITHIN = "reach", "meet", "within"
+REACH, MEET, WITHIN, CODES = "reach", "meet", "within", "codes"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
 
-`WITHIN` is a `REACH` of the size of the task's own inputs.
+`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway.
 """
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
@@ -39,6 +39,9 @@ _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
+_LEAST_CODE, _GREATEST_CODE = 3, 512
+_DIVISORS = (7.0, 15.0, 127.0, 255.0)
+"""By such numbers a quantisation divides the greatest element; the last ones are the greatest codes of 4 and 8 bits."""
 _MOST_EQUAL = 31 / 32
 """The part of rows that are equal to another one, where only rounding shows."""
 TOLD = (
@@ -49,6 +52,10 @@ TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
     "pass they come there: whole rows are zero or have the other sign, elements are alike or lie halfway between whole numbers, "
     "or no whole number is the least"
+)
+TOLD_CODES = (
+    "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
+    "exact, and quotients lie exactly halfway between whole numbers: torch.round takes the even one"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -71,9 +78,13 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
     return {name: whole for name, whole in idle.items() if not (wide and f"({sides.FAR})" in name)}
 
 
-def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
-    """Yield inputs that may come to what is idle, first those of the size of the task's own."""
-    for name, make in sorted(_kinds(inputs, idle), key=lambda kind: kind[0].startswith(REACH)):
+def reaching(inputs: Any, idle: dict[str, bool], numbers: Sequence[float] = ()) -> Ways:
+    """Yield inputs that may come to what is idle, first those of the size of the task's own.
+
+    `numbers` are those of the files by which scales may divide.
+    """
+    kinds = [*_kinds(inputs, idle), *_codes(inputs, idle, numbers)]
+    for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
 
@@ -107,6 +118,34 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(_snap, step))
     if not alone:
         yield f"{WITHIN} missing", partial(_without_least, inputs)
+
+
+def _codes(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs whose greatest elements are a number of the files times a power of two, where a scale may follow from them."""
+    if any(f"({sides.CODES})" in name for name in idle):
+        for number in filter(_is_divisor, sorted({*_DIVISORS, *numbers}) if numbers else ()):
+            yield f"{CODES} {number:g}", partial(_changed, inputs, partial(_encode, number))
+
+
+def _is_divisor(number: float) -> bool:
+    """Whether a scale may be the greatest element over this number, and is exact for its multiples, however it is computed."""
+    if not (_LEAST_CODE <= number <= _GREATEST_CODE and number.is_integer()):
+        return False
+    one = torch.tensor(1.0)
+    return bool(one / number * number == one)
+
+
+def _encode(number: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let some elements be this number times a power of two, or its negative, and the others multiples of its half between."""
+    if is_ordered(tensor):
+        return
+    memory = memory_of(copy)
+    step = 2.0 ** math.floor(math.log2(float(memory.abs().max()) / number))
+    draws = torch.Generator().manual_seed(0)
+    at = (torch.rand(len(memory), generator=draws) < 1 / _SHARE).to(memory.device)  # each row, column and group has some
+    signs = torch.randint(0, 2, (len(memory),), generator=draws).to(memory) * 2 - 1
+    halves = (2 * memory / step).round().clamp(-2 * number, 2 * number) / 2
+    memory.copy_(torch.where(at, signs * number, halves) * step)
 
 
 def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:

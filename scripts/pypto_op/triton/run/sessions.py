@@ -129,6 +129,7 @@ class TaskSession(_Session):
         vary: Sequence[str] = (),
         places: Mapping[str, Sequence[float]] | None = None,
         reloads: bool = False,
+        after: str = "",
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -141,6 +142,7 @@ class TaskSession(_Session):
             vary: names of weights that get other values, where they hold one value (`filled`).
             places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
+            after: it is made with inputs that differ so (`neighbours`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
@@ -148,7 +150,7 @@ class TaskSession(_Session):
             Facts are `filled`, `varied`, `one_sign` and `skewed`; `same` alone where `move` and `vary` change nothing.
         """
         message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
-        message |= {"move": move, "vary": list(vary), "places": dict(places or {}), "reloads": reloads}
+        message |= {"move": move, "vary": list(vary), "places": dict(places or {}), "reloads": reloads, "after": after}
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
@@ -245,7 +247,7 @@ class CandidateSession(_Session):
             rounded: operands of products are rounded where a device may do so (`products`).
             turns: autotuned kernels take configurations that no judged call took, on a device, too.
         """
-        given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
+        given = {name: case[name] for name in ("init", "weights", "inputs", "earlier") if name in case}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
         judges = (configurations.OWN if judged else "") if judges is None else judges
         message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}

@@ -17,6 +17,10 @@ import torch
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
 HALF = "halfway"
 """Between two whole numbers; `torch.round` takes the even one there, and a kernel that adds 0.5 takes the greater one."""
+CODES = "halfway by a scale"
+"""The same of a quotient by a scale that follows from the inputs: `round(x / (amax / 127))`."""
+ALIKE = "equal elements"
+"""Among what an order or a median returns: a kernel that hides each element that it took, or counts smaller ones, loses one."""
 GUARD, NAN, WRAPS, UNNAMED = "guard of zero", "nan", "wraps", "unnamed place"
 OF_ZERO = (ROOT, GUARD)
 """Sides to which zeros alone come."""
@@ -119,11 +123,15 @@ _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _SCALES = frozenset(("mul", "div"))
 _EXACT = _SCALES | {"add", "sub"}
 _EQUAL_PART = 0.02
+_HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6
+"""So many elements, and so many different ones, lie halfway where a scale is exact."""
 DISTANCE = "dist"
 _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
 _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
 """Which of equal elements these return is said nowhere."""
+VALUES = frozenset(("sort", "topk", "kthvalue", "median", "nanmedian"))
+"""They return elements beside their places; where nobody looks at the places, equal elements have one right answer."""
 _REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
 """What they make of a place that no index names is what lay there before, or nothing, as they are told."""
 NAMES = frozenset((
@@ -191,6 +199,18 @@ def _bounded(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str
     return sides
 
 
+def are_never_alike(name: str, given: torch.Tensor, values: torch.Tensor, axis: int) -> bool:
+    """Whether an operator of `VALUES` returned no element that another one is equal to, but in rows of one value."""
+    if not given.dim():
+        return True
+    rows, axis = (given, axis) if values.dim() else (given.reshape(-1), 0)
+    varied = (rows != rows.narrow(axis, 0, 1)).any(axis, keepdim=True)
+    if values.dim() == rows.dim() and values.shape[axis] > 1:
+        return not bool(((values.diff(dim=axis) == 0) & varied).any())
+    one = values if values.dim() == rows.dim() else values.unsqueeze(axis)
+    return not bool((((rows == one).sum(axis, keepdim=True) > 1) & varied).any())
+
+
 def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether an operator of `PAIRS` meets hardly any equal elements, or rows, of two tensors."""
     if name in _DISTANCES:
@@ -215,6 +235,17 @@ def keeps_halves(name: str, args: Any) -> bool:
 def is_never_halfway(given: torch.Tensor) -> bool:
     """Whether hardly any element lies halfway between two whole numbers; of large ones some do by chance."""
     return int((given.float().frac().abs() == 0.5).sum()) < _EQUAL_PART * given.numel()
+
+
+def is_seldom_halfway(given: torch.Tensor) -> bool:
+    """Whether few quotients, or few different ones, lie halfway between two whole numbers.
+
+    Of large ones in 16 bits some do by rounding, and half of the greatest one lies at 63.5 times its 127th part.
+    """
+    halves = given[given.float().frac().abs() == 0.5]
+    if halves.numel() < max(1.0, _HALFWAY_PART * given.numel()):
+        return True
+    return int((halves.sort().values.diff() != 0).sum()) + 1 < _HALFWAY_NUMBERS
 
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:

@@ -21,6 +21,7 @@ from pypto_op.triton.run import (
     fixed,
     idle,
     masks,
+    neighbours,
     one_value,
     otherwise,
     reaching,
@@ -28,6 +29,7 @@ from pypto_op.triton.run import (
     reloaded,
     skewed,
     small,
+    suits,
     unread,
     whole,
 )
@@ -56,32 +58,28 @@ class Task:
         self._module = load_module(self._path, sha256=document["sha256"])
         for name in ("Model", "get_init_inputs"):
             self._needed(name)
-        self._clock = Clock(self._device)
-        self._rehearsal = rehearsed.Rehearsal(self._device, self._on_cpu)
+        self._clock, self._rehearsal = Clock(self._device), rehearsed.Rehearsal(self._device, self._on_cpu)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._draws = draws.Draws(self._device, self._drawn)
+        self._groups: Any = ()
         self._cases: Iterator[Any] = iter(())
-        self._position = 0
-        self._seed = 0
+        self._other: Any = None  # inputs of another case or draw, of the call before the judged one (`neighbours`)
+        self._position = self._seed = self._model_seed = 0
         self._model: Any = None
-        self._model_seed = 0
         self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
-        self._suits: dict[tuple[int, str], bool] = {}  # case, move: whether other values suit the reference (`skewed`)
+        self._suits = suits.Suits(self._path, self._tried)
         self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
-        self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
-        self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
+        self._same = fixed.Same()
         self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
         self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
-        self._picks: set[int] = set()  # cases whose reference picks elements
-        self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
-        self._alike = filled.Alike()
+        self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
@@ -115,7 +113,7 @@ class Task:
     def _open(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seed = message["seed"]
         groups = self._draws.of(self._seed)
-        self._cases, self._position = iter(groups), 0
+        self._groups, self._cases, self._position = groups, iter(groups), 0
         return None, {"total": len(groups) if hasattr(groups, "__len__") else None}
 
     def _drawn(self) -> Any:
@@ -145,7 +143,8 @@ class Task:
             return None, {"same": True}
         constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
         buffers = filled.buffers(self._model)
-        self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
+        constants = self._constants.names(self._model, seed)
+        self._varied = [name for name in (*constant, *buffers, *constants) if name in message["vary"]]
         if self._varied:
             self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
@@ -153,26 +152,42 @@ class Task:
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, "one_value": one_value.found(inputs)}
+        facts = {
+            "filled": constant,
+            "buffers": buffers,
+            "constants": constants,
+            "varied": self._varied,
+            "one_value": one_value.found(inputs),
+        }
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
             facts |= self._known(own, inputs, weights)
         self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
-        facts["same_inputs"] = self._note_same(message["index"])
+        facts["same_inputs"] = self._same.note(message["index"], self._inputs, self._movable[message["index"]])
         self._places = message["places"]
         told = message["move"] == constructor.MOVE and self._tells_of(own, seed)
         facts["skewed"] = message["move"] if told else self._skew(message["index"], message["move"], seed)
+        facts["picked"] = facts["skewed"] == skewed.FAR and message["index"] in self._suits.picked
         facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
         if message["move"] == one_value.OTHER:
-            facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
+            taken, same = bool(facts["skewed"]), self._same.of(message["index"])
+            one = "" if taken else one_value.untested(self._inputs)
+            facts["untested"] = [*filter(None, [one]), *fixed.told(self._inputs, same, taken=taken)]
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
         self._reloads = message["reloads"]
         facts["reloaded"] = self._reloads and message["used"]
         reloads = reloaded.names(self._model) if self._reloads else []
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
-        self._first = None
+        self._first, self._other = None, None
+        if message["after"]:
+            self._other = self._before_other(message["after"], message["index"])
+            if self._other is None:
+                return None, {"same": True}
+            answer["earlier"] = self._other
         self._warmed = self._warm(seed) if message["used"] else None
+        if message["after"] and self._warmed != before.OTHER:
+            return None, {"same": True}
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
@@ -180,37 +195,33 @@ class Task:
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
+    def _before_other(self, what: str, index: int) -> list[Any] | None:
+        """Return the inputs of another case, or another draw, for the call before the judged one; None where there are none."""
+        found = neighbours.of(what, self._groups, index, lambda: self._draws.of(self._seed + 1))
+        if found is None:
+            return None
+        found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
+        return [models.placed(one, self._device) for one in map_tensors(found, torch.Tensor.detach)]
+
     def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
         """Return what may be moved of a case that is met for the first time, and what cannot."""
         tensors = [*tensors_of(inputs), *weights.values()]
         return {
             "one_sign": skewed.of_one_sign(self._inputs),
             "masks": masks.found(inputs),
+            "redrawn": any(map(neighbours.is_whole, tensors_of(inputs))),
             "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
             "given": constructor.found(own, self._needed("Model"), tensors),
         }
 
-    def _note_same(self, index: int) -> bool:
-        """Note in the second pass which inputs are those of the first; return whether there are such."""
-        if index not in self._marks:
-            self._marks[index] = fixed.marks(self._inputs, self._movable[index])
-        elif index not in self._same:
-            self._same[index] = fixed.fixed(self._marks[index], fixed.marks(self._inputs, self._movable[index]))
-        return any(self._same.get(index, ()))
-
-    def _untested(self, index: int, *, taken: bool) -> list[str]:
-        """Return what to say of inputs of one value, and of those that are the same for every seed, without other values."""
-        one = "" if taken else one_value.untested(self._inputs)
-        return [*filter(None, [one]), *fixed.told(self._inputs, self._same.get(index, ()), taken=taken)]
-
     def _skew(self, index: int, move: str, seed: int) -> str:
         """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
-        if move in ("", constructor.MOVE) or not self._suits.get((index, move), True):
+        if move in ("", constructor.MOVE) or not self._suits.may(index, move):
             return ""
         if move == one_value.OTHER:
-            moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
+            moved = one_value.varied(self._inputs, self._seed + index, self._same.of(index))
         elif move == masks.MOVE:
-            moved = masks.moved(self._inputs, self._habits[index], self._same.get(index, ()))
+            moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
             return self._reach(index, move, seed)
         elif move == whole.MOVE:
@@ -224,64 +235,33 @@ class Task:
                 moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
         if self._suit(index, move, moved, seed):
             return move
-        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._overflowed else ()
+        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._suits.overflowed else ()
         return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
 
     def _reach(self, index: int, move: str, seed: int) -> str:
         """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
         bounds = reaching.within_reason(self._inputs, self._idle.get(index, {}))
-        meets = move == reaching.MEET
-        ways = reaching.meeting(self._inputs, bounds, self._numbers) if meets else reaching.reaching(self._inputs, bounds)
-        name, moved = reaching.chosen(ways, bounds, self._comes.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
+        exact = self._numbers if self._device.type == "cpu" else ()  # a device may divide by a scale less exactly
+        make, numbers = (reaching.meeting, self._numbers) if move == reaching.MEET else (reaching.reaching, exact)
+        ways, comes = make(self._inputs, bounds, numbers), self._comes.setdefault(index, {})
+        name, moved = reaching.chosen(ways, bounds, comes, lambda moved: self._suits.come_to(moved, seed))
         self._inputs = moved if name else self._inputs
         return name
-
-    def _come_to(self, moved: Any, seed: int) -> set[str]:
-        """Return which operators do something with moved inputs; none where the reference does not take them."""
-        try:
-            with idle.Idle(self._path) as watch:
-                found = self._tried(moved, seed)
-        except Exception:  # an index, say, beyond its table
-            return set()
-        return watch.busy if skewed.are_finite(found) else set()
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
         for name, numbers in (("numbers", self._numbers), ("edges", [])):
-            wanted = self._suits.get((index, name), True)
+            wanted = self._suits.may(index, name)
             moved = edges.edged(self._inputs, self._movable[index], numbers, self._seed + index) if wanted else None
             if self._suit(index, name, moved, seed):
                 return True
         return False
 
     def _suit(self, index: int, move: str, moved: Any, seed: int) -> bool:
-        """Take moved inputs where the reference does; whether it does is asked once."""
-        if moved is None:
-            return False
-        if (index, move) not in self._suits:
-            try:
-                self._suits[index, move] = self._takes(index, moved, move, seed)
-            except Exception:  # an inverse, say, that these values do not have
-                self._suits[index, move] = False
-        if self._suits[index, move]:
-            self._inputs = moved
-        return self._suits[index, move]
-
-    def _takes(self, index: int, moved: Any, move: str, seed: int) -> bool:
-        """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
-        found = self._tried(moved, seed)
-        if not skewed.are_finite(found):
-            self._overflowed |= {index} if move == skewed.FAR else set()
-            return False
-        if move == one_value.OTHER:
-            pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
-            return all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
-        if move.startswith(whole.MOVE):
-            return whole.shows(self._tried(self._inputs, seed), found)
-        if move == unread.MOVE:
-            pairs = zip(tensors_of(found), tensors_of(self._tried(self._inputs, seed)), strict=True)
-            return not all(torch.equal(one, other) for one, other in pairs)
-        return move != skewed.FAR or index in self._picks or skewed.has_half(moved) or self._tells_scales(seed)
+        """Take moved inputs where the reference does."""
+        takes = self._suits.takes(index, move, moved, self._inputs, seed)
+        self._inputs = moved if takes else self._inputs
+        return takes
 
     def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
@@ -292,11 +272,6 @@ class Task:
             return self._called(self._model, map_tensors(inputs, same_layout))
         finally:
             self._model = self._build(seed)
-
-    def _tells_scales(self, seed: int) -> bool:
-        """Whether larger inputs show more of the reference than the same answer, multiplied."""
-        larger, factor = skewed.scaled(self._inputs)
-        return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
 
     def _builds(self, seed: int, *, other: bool) -> bool:
         """Make the present model; with other numbers it may fail, and this process, which takes long to start, goes on."""
@@ -331,7 +306,8 @@ class Task:
     def _warm(self, seed: int) -> int:
         """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
         floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
-        for turn in (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]:  # other integers may be no valid ones
+        turns = (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]  # other integers may be no valid ones
+        for turn in turns if self._other is None else [before.OTHER]:
             try:
                 with self._reloading(self._model):
                     self._first = self._golden(self._before(turn), seed)[0]["outputs"]
@@ -345,6 +321,8 @@ class Task:
         return reloaded.others(models.weights_of(model), reloaded.names(model) if self._reloads else ())
 
     def _before(self, turn: int) -> Any:
+        if turn == before.OTHER:
+            return map_tensors(self._other, same_layout)
         inputs = map_tensors(self._inputs, same_layout)
         before.fill(inputs, self._inputs, turn)
         return inputs
@@ -391,7 +369,7 @@ class Task:
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
-        self._picks |= {index} if watch.picks else set()
+        self._suits.picks |= {index} if watch.picks else set()
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 

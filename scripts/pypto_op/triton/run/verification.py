@@ -39,8 +39,10 @@ class Verification(Protocol):
         found: Answered,
         seed: int,
         task: TaskSession,
+        *,
+        ties: bool = True,
     ) -> Judgement:
-        """Return whether what the candidate answered is right, and came from a kernel."""
+        """Return whether what the candidate answered is right, and came from a kernel; `ties` may fall on either side."""
 
 
 class ReferenceFailed(Exception):
