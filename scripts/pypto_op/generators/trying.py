@@ -169,16 +169,18 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
-    blind: tuple[str, ...] = ()
-    if refusal is None and share <= MOST:
-        power = draw.power()
-        if not power.blind:
-            return Fit(_powered(tried.case, power.margin))
-        blind = power.blind
+    tolerant = draw.power() if refusal is None and share <= MOST else None
+    if tolerant is not None and not tolerant.blind:
+        return Fit(_powered(tried.case, tolerant.margin))
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
+    alike = power.symmetries
+    power = power.without(alike)
     if power.blind:
         return f"a wrong kernel would pass it ({', '.join(power.blind[:3])})"
+    if tolerant is not None and not (tolerant := tolerant.without(alike)).blind:
+        return Fit(_powered(tried.case, tolerant.margin))
+    blind = () if tolerant is None else tolerant.blind
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 
 
@@ -250,7 +252,7 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
     if native.mutated_inputs:
         return "the golden changes its inputs"
     zone = str(case.get(ZONE))
-    may_be_nan = any(word in zone for word in ("one_nan", "one_inf", "closed"))
+    may_be_nan = any(word in zone for word in ("one_nan", "some_nan", "one_inf", "closed"))
     empty = "" if may_be_nan else _empty_of_meaning(native.outputs, masked="masked" in zone)
     if not empty and OFFSET in case and _die_out(native.outputs):
         return "the golden's numbers die out there"
