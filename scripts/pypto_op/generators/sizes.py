@@ -95,9 +95,10 @@ def primes(maker: Maker) -> None:
 
 
 def _first(maker: Maker, level: Level, word: str, options: Sequence[Sizes], most: int = MOST_ELEMENTS) -> None:
-    """Add the first of several sizes that is small enough."""
+    """Add the first of several sizes that is small enough, and legal: the base says nothing more."""
     for wanted in options:
-        if maker.add(level, word, maker.fitted(wanted, up=True), most=most):
+        sizes = maker.fitted(wanted, up=True)
+        if sizes != maker.base and maker.add(level, word, sizes, most=most):
             return
 
 
@@ -151,7 +152,10 @@ def _ragged(maker: Maker, axis: str) -> None:
     """Add one size of a fixed axis that fills no tile, of the largest tile for which there is a legal one."""
     for tile in sorted({*maker.sources.tiles, *maker.sources.steps.of.get(axis, ())}, reverse=True):
         for size in range(tile + 1, 2 * tile):
-            if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
+            sizes = {**maker.base, axis: size}
+            if not maker.sources.legal(sizes) and maker.sources.tied([axis]):
+                sizes = maker.sources.fitted(maker.base, {axis: size})
+            if sizes[axis] == size and maker.add(Level.L3, f"{axis}_ragged", sizes):
                 return
 
 
