@@ -108,6 +108,15 @@ def test_a_nan_lies_among_what_is_read_and_among_what_is_not(tmp_path: Path) -> 
     assert refusing(ws, cases, lambda x, length: torch.where(mask(x, length) > 0, x, 0.0).to(x.dtype)) == []
 
 
+def test_some_nan_that_leave_next_to_nothing_are_left_out(tmp_path: Path) -> None:
+    """A sum over all rows is NaN almost everywhere, and one NaN alone said how far it reaches."""
+    ports = [tensor("x"), tensor("length", "int32", ("D",))]
+    body = "\n## 9. Edge cases\n\n- A NaN in x counts in its column.\n"
+    ws = placed(tmp_path, ports, body=body, shape_constraints=["0 <= length <= S"])
+    ws.golden.write_text("def op_golden(x, length):\n    return x * 1.0 + x.sum()\n")
+    assert {case["draw_zone"]["x"] for case in tried(ws, "L5_one_nan", "L5_some_nan")} == {"one_nan"}
+
+
 @pytest.mark.parametrize("says", ["", "\n## 9. Edge cases\n\n- A NaN in x stays in its row.\n"])
 def test_some_nan_only_where_whole_numbers_point_and_spec_speaks_of_nan(says: str, tmp_path: Path) -> None:
     for folder, other, points in (("a", tensor("y"), False), ("b", tensor("row", "int32"), True)):

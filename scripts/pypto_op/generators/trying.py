@@ -41,6 +41,8 @@ _MOVED = 2.0**-21
 """Eight roundings in float32: so far a kernel may be off in values that another one reads alike, or subtracts."""
 
 _DEAD, _SHARE_DEAD = 2.0**-100, 0.1
+_SHARE_NAN = 0.9
+"""More of an output that is NaN says that a NaN reaches all, as one alone says too."""
 
 POWER = "power"
 """Key of a case: by how many times what is allowed the least of the planted faults is refused (`harness.power`)."""
@@ -256,6 +258,8 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
     empty = "" if may_be_nan else _empty_of_meaning(native.outputs, masked="masked" in zone)
     if not empty and OFFSET in case and _die_out(native.outputs):
         return "the golden's numbers die out there"
+    if "some_nan" in zone and all(bool(output.isnan().double().mean() > _SHARE_NAN) for output in native.outputs):
+        return "next to nothing of the golden is left beside NaN"
     return empty or Tried(case, inputs, native)
 
 
