@@ -155,3 +155,18 @@ def test_a_whole_number_between_the_ends_is_odd_where_that_is_legal(said: str, o
     cases = suite_cases.cases(gather(placed(tmp_path, ports, **front)))
     windows = {case["window"] for case in cases if "window" in case and case["level"] == "L3"}
     assert bool({window for window in windows if window % 2 and window > 1}) is odd
+
+
+@pytest.mark.parametrize("order", ["rising", ""])
+def test_a_part_that_offsets_cut_has_more_than_32_steps(order: str, tmp_path: Path) -> None:
+    """A mean of segments whose rows from the 1025th on did not count passed: no segment was longer than 511."""
+    ports = [tensor("x"), tensor("offsets", "int32", ("N + 1",))]
+    front = {"p0_shapes": [{"S": 256, "D": 64, "N": 8}], "dynamic_axes": ["S", "N"], "shape_constraints": ["0 <= offsets <= S"]}
+    rows = {"input_ranges": {"offsets": {"row_order": order}}} if order else {}
+    ws = placed(tmp_path, ports, **front, **rows)
+    cases = [case for case in suite_cases.cases(gather(ws)) if "long_parts" in case["id"]]
+    assert len(cases) == bool(order)
+    for case in cases:
+        step = gather(ws).steps_along("S")[0]
+        drawn = [made(ws, **{**case, "seed": seed})["offsets"] for seed in range(8)]
+        assert max(int((offsets[1:] - offsets[:-1]).max()) for offsets in drawn) > 32 * step
