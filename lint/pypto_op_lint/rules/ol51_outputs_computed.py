@@ -188,7 +188,7 @@ class OutputsComputed(Rule):
         golden = self.files.existing(self.files.ws.golden)
         functions = golden.facts.wrappers_named(self.files.ws.golden_name(None)) if golden is not None and golden.tree else []
         results = functions[0].returned if len(functions) == 1 else []
-        if golden is None or len(results) != 1:
+        if golden is None or len(results) != 1 or results[0] is None:
             return set()
         values = [part.value for part in results[0].elements] if isinstance(results[0], cst.Tuple) else [results[0]]
         if len(values) != len(declared):

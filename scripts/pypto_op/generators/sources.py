@@ -201,7 +201,7 @@ class Sources:
 
     def tied(self, axes: Collection[str]) -> set[str]:
         """Return the axes that an equality names beside one of these: the groups of `KG * 32 == K`."""
-        sides = [left | right for left, right in constraints.equalities(self.spec.shape_constraints)]
+        sides = [left | right for left, right in constraints.equalities(self.spec.shape_constraints) if left and right]
         return {name for names in sides if names & set(axes) for name in names} - set(axes)
 
     @property
