@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tests.generators.test_draws import made, placed, tensor
+from tests.generators.test_forgotten_branches import refusing
 
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
@@ -40,7 +41,8 @@ def test_alike_tensors_are_a_case_where_the_golden_is_finite_and_honest_orders_a
     """Without eps a distance passed: rows that were alike, of which eps is all that is left, came in no case."""
     done = tried(bare, result)
     found = [case for case in done.cases if "draw_alike" in case]
-    assert [case["draw_alike"] for case in found] == [{"y": "x"}] * kept
+    assert [case["draw_alike"] for case in found] == [{"y": "x"}] * 2 * kept
+    assert [case.get("draw_zone") for case in found] == [None, "tiny"][: 2 * kept]
     assert not any("policy" in case for case in found)
     assert any("alike_y_x" in name for name in done.dropped) is not kept
 
@@ -67,5 +69,21 @@ def test_every_second_row_is_the_other_one_s_and_changes_with_the_seed(tmp_path:
 )
 def test_tensors_of_one_shape_dtype_and_range_are_made_alike(tmp_path: Path, ports: Any, front: Any, pairs: Any) -> None:
     sources = gather(placed(tmp_path, ports, **front))
-    assert [case["draw_alike"] for case in suite_cases.cases(sources) if "draw_alike" in case] == pairs
+    found = [case for case in suite_cases.cases(sources) if "draw_alike" in case]
+    assert [case["draw_alike"] for case in found if "draw_zone" not in case] == pairs
+    tiny = [case["draw_alike"] for case in found if case.get("draw_zone") == "tiny"]
+    assert tiny == [pair for pair in pairs if sources.floating], "whole numbers have no size"
     assert ("draw_alike" in inputs_text(sources)) is bool(pairs), "what no operator needs is not in its file"
+
+
+def test_a_floor_under_a_root_shows_where_small_tensors_are_alike(bare: OpWorkspace) -> None:
+    """A distance whose square had a floor of 1e-6 passed: beside rows that are far apart nobody saw it."""
+    near = "((x - y + 1e-6) * (x - y + 1e-6)).sum(-1, keepdim=True){}.sqrt()"
+    result = f"torch.relu({near} - (x * x).sum(-1, keepdim=True).sqrt() + 0.5) + x * 0.0"
+    cases = [case for case in tried(bare, result.format("")).cases if "draw_alike" in case]
+    floored = result.format(".clamp(min=1e-6)")
+
+    def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(eval(floored, {"torch": torch, "x": x, "y": y}))  # noqa: S307
+
+    assert [case.get("draw_zone") for case in cases if case["id"] in refusing(bare, cases, kernel)] == ["tiny"]

@@ -65,9 +65,9 @@ def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: 
     is_end = partial(whole_numbers.has_end, sources)
     done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, is_end=is_end)
     kept = {name: {case[name] for case in done.cases if name in case} for name in ("window", "stride")}
-    assert kept == {"window": {16, 6, 2}, "stride": {16, 4, 1}}, "room for 8 rows, or a step of small models, shows"
+    assert kept == {"window": {16, 7, 2}, "stride": {16, 5, 1}}, "room for 8 rows, or a step of small models, shows"
     steps = [case["step"] for case in suite_cases.cases(unseen("adamw_step", tmp_path / "other")) if "step" in case]
-    assert {1_000_000, 1000} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
+    assert {1_000_000, 1001} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
 
 
 def test_a_number_that_another_one_leaves_no_room_for_is_tried_beside_one_that_does(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_case_in_which_every_planted_fault_says_the_same_has_no_number_for_its
     assert len(done.cases) == 1 and "power" not in done.cases[0], done
 
 
-@pytest.mark.parametrize(("said", "tried"), [('  - "1 <= step"\n', {1000, 32}), ("", {2, 7})])
+@pytest.mark.parametrize(("said", "tried"), [('  - "1 <= step"\n', {1000, 33}), ("", {2, 7})])
 def test_a_whole_number_without_a_greatest_value_is_tried_far_out_where_spec_names_the_least(
     tmp_path: Path, said: str, tried: set[int]
 ) -> None:
@@ -164,7 +164,7 @@ def test_huge_numbers_come_in_each_dtype(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Path) -> None:
     maker = suite_cases.filled(operator(tmp_path))
-    [tiny] = [case for case in maker.cases if case.get("draw_zone") == "tiny"]
+    [tiny] = [case for case in maker.cases if case.get("draw_zone") == "tiny" and "draw_alike" not in case]
     own, other = tiny["dtype"]["default"], {"float32", "bfloat16"} - {tiny["dtype"]["default"]}
     golden = f"import torch\n\n\ndef op_golden(x, y, flag):\n    return x + y if x.dtype != torch.{own} else x * 0\n"
     sources = operator(tmp_path, golden=golden)
@@ -268,7 +268,7 @@ def test_an_eps_that_bounds_a_norm_shows_on_small_inputs_or_it_is_told_that_none
     sources.ws.interfaces.write_text(yaml.safe_dump(wiring))
     maker = suite_cases.filled(gather(sources.ws))
     sources.ws.test_inputs.write_text(inputs_text(maker.sources))
-    others = [case for case in maker.cases if "eps" in case]
+    others = [case for case in maker.cases if "eps" in case and "flag" not in case]
     tell = partial(values.telling, maker)
     done = rehearse(sources.ws, others, sources.spec.policy(), scalars=maker.sources.scalars, telling=tell)
     beside = [case for case in done.cases if "_beside" in case["id"] and "_rows" not in case["id"]]

@@ -21,6 +21,7 @@ modules:
     outputs: [{name: y, shape: [T, 128], dtype: float32}, {name: z, shape: [T, 128], dtype: float32}]
 final_outputs: [{name: y, source: module_1}, {name: z, source: module_1}]
 """
+_ONE = _YAML.replace(", {name: z, shape: [T, 128], dtype: float32}", "").replace(", {name: z, source: module_1}", "")
 _TILES = "pypto.set_vec_tile_shapes(64, 128)\n"
 _TWO = """\
 x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
@@ -39,7 +40,18 @@ def demo_golden(x):
     last = both[x.shape[0] :].clone()
     return torch.exp(x), last
 """
+_GATHERS = """\
+import torch
+
+
+def demo_golden(x, table):
+    rows = x[table.clamp(min=0)].reshape(-1, x.shape[1] * 1)
+    return torch.where((table >= 0).unsqueeze(-1), rows, torch.zeros_like(rows))
+"""
 _JOINS = frozenset({"cat", "concat", "stack"})
+_CHOICES = frozenset({"gather", "index_select", "take_along_dim", "roll", "flip", "masked_fill"})
+"""Functions and methods of torch that give elements of their first operand, at other places or some of them."""
+_CONSTANTS = frozenset({"zeros_like", "ones_like", "full_like", "zeros", "ones", "full"})
 _MOVES = frozenset(
     {"clone", "to", "type", "float", "half", "bfloat16", "double", "view", "reshape", "contiguous", "permute", "transpose",
      "flatten", "squeeze", "unsqueeze", "expand", "empty_like", "dim", "size", "detach", "movedim", "narrow", "unbind"}
@@ -54,7 +66,8 @@ class OutputsComputed(Rule):
         helpers included; not those that module_interfaces.yaml calls inputs only) and compares with the outputs of
         module_interfaces.yaml; without one, asks for at least one. An output whose every write is an input, a view, reshape,
         cast or clone of one, one of those times 1 or plus 0, or a constant, is reported, unless the golden does no arithmetic
-        either, or gives this output (a state for the next call) as a cut, joined or copied input. Where the kernel writes every
+        either, or gives this output (a state for the next call, the rows that a table names) as a cut, joined, chosen or copied
+        input. Where the kernel writes every
         output under its name in module_interfaces.yaml, its work space may hold copies.
 
     Why:
@@ -104,6 +117,10 @@ class OutputsComputed(Rule):
             ),
             files={"eval/module_interfaces.yaml": _YAML},
         ),
+        Valid(
+            impl(_TILES + "y[:] = pypto.view(x, [64, 128], [64, 0])\n", parameters=_TWO.rpartition("z:")[0]),
+            files={"eval/module_interfaces.yaml": _ONE, "demo_golden.py": _GATHERS},
+        ),
     ]  # fmt: skip
     INVALID = [
         Invalid(impl(_TILES + "y = pypto.exp(x)\n")),
@@ -128,6 +145,10 @@ class OutputsComputed(Rule):
         Invalid(
             impl(_TILES + "y[:] = pypto.exp(x)\nz[:] = pypto.clone(x)\n", parameters=_TWO),
             files={"eval/module_interfaces.yaml": _YAML, "demo_golden.py": _KEEPS.replace(", last", ", last * 2")},
+        ),
+        Invalid(
+            impl(_TILES + "y[:] = pypto.view(x, [64, 128], [64, 0])\n", parameters=_TWO.rpartition("z:")[0]),
+            files={"eval/module_interfaces.yaml": _ONE, "demo_golden.py": _GATHERS.replace("rows, ", "rows * 2.0, ")},
         ),
         Invalid(impl(_TILES + "x[:] = pypto.exp(x)\ny[:] = x\n", parameters=_TWO), files={"eval/module_interfaces.yaml": _YAML}),
     ]  # fmt: skip
@@ -167,12 +188,12 @@ class OutputsComputed(Rule):
         golden = self.files.existing(self.files.ws.golden)
         functions = golden.facts.wrappers_named(self.files.ws.golden_name(None)) if golden is not None and golden.tree else []
         results = functions[0].returned if len(functions) == 1 else []
-        if golden is None or len(results) != 1 or not isinstance(results[0], cst.Tuple):
+        if golden is None or len(results) != 1 or results[0] is None:
             return set()
-        elements = results[0].elements
-        if len(elements) != len(declared):
+        values = [part.value for part in results[0].elements] if isinstance(results[0], cst.Tuple) else [results[0]]
+        if len(values) != len(declared):
             return set()
-        return {name for name, part in zip(declared, elements, strict=True) if _only_moved(golden.facts, part.value)}
+        return {name for name, value in zip(declared, values, strict=True) if _only_moved(golden.facts, value)}
 
     def _wanted(self) -> int:
         data = mapping(self.files.existing(self.files.ws.interfaces))
@@ -231,9 +252,29 @@ def _only_moved(facts: Facts, node: cst.CSTNode, depth: int = 0) -> bool:
         return all(_only_moved(facts, part.value, depth + 1) for part in node.elements)
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
-    if node.func.attr.value in _JOINS:
-        return bool(node.args) and _only_moved(facts, node.args[0].value, depth + 1)
-    return node.func.attr.value in _MOVES and _only_moved(facts, node.func.value, depth + 1)
+    name, values = node.func.attr.value, [argument.value for argument in node.args]
+    if name in _JOINS:
+        return bool(values) and _only_moved(facts, values[0], depth + 1)
+    if name == "where":
+        return (
+            len(values) == 3
+            and any(_only_moved(facts, value, depth + 1) for value in values[1:])
+            and all(_is_constant(value) or _only_moved(facts, value, depth + 1) for value in values[1:])
+        )
+    if name in _CHOICES:
+        of_torch = isinstance(node.func.value, cst.Name) and node.func.value.value == "torch"
+        source = values[0] if of_torch and values else node.func.value
+        return (name != "masked_fill" or _is_constant(values[-1])) and _only_moved(facts, source, depth + 1)
+    return name in _MOVES and _only_moved(facts, node.func.value, depth + 1)
+
+
+def _is_constant(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a number, or a tensor that holds one number."""
+    if isinstance(node, cst.UnaryOperation):
+        return _is_constant(node.expression)
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return True
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _CONSTANTS
 
 
 def _overwrites(later: Write, earlier: Write) -> bool:

@@ -184,7 +184,7 @@ class Maker:
 
     @staticmethod
     def _zone_of(case: Case) -> tuple[str, str]:
-        return repr(case.get(ZONE)), case["dtype"]["default"]
+        return repr((case.get(ZONE), case.get(ALIKE))), case["dtype"]["default"]
 
     def _tolerance(self, dtype: str) -> Knobs:
         tolerance = self.sources.spec.tolerance_for(dtype) if dtype in FLOATS else None

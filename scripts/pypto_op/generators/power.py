@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,40 @@ SPARSE = 100
 _MOST_PAIRS = 6
 
 
+_EXCHANGED = " exchanged"
+
+
 @dataclass(frozen=True)
 class Power:
     """What became of the faults.
 
     Attributes:
-        margin: how many times what is allowed the least refused fault is off; 0 where one is taken for right.
-        blind: the faults that the case takes for right, in words.
+        times: fault, in words -> how many times what is allowed it is off; 0 where it is taken for right.
     """
 
-    margin: float
-    blind: tuple[str, ...]
+    times: Mapping[str, float]
+
+    @property
+    def margin(self) -> float:
+        """How many times what is allowed the least refused fault is off; 0 where one is taken for right."""
+        return min(self.times.values(), default=0.0)
+
+    @property
+    def blind(self) -> tuple[str, ...]:
+        """The faults that the case takes for right."""
+        return tuple(fault for fault, times in self.times.items() if times == 0.0)
+
+    @property
+    def symmetries(self) -> frozenset[str]:
+        """The exchanges of two inputs that the case takes for right.
+
+        Where no honest order would be told from one either, the two are alike to the golden: the length of a - b + eps.
+        """
+        return frozenset(fault for fault in self.blind if fault.endswith(_EXCHANGED))
+
+    def without(self, faults: Collection[str]) -> Power:
+        """Return what became of the other faults."""
+        return Power({fault: times for fault, times in self.times.items() if fault not in faults})
 
 
 def power(inputs: Mapping[str, Value], native: Mapping[str, torch.Tensor], golden: Golden, judged: Judged) -> Power:
@@ -46,8 +69,7 @@ def power(inputs: Mapping[str, Value], native: Mapping[str, torch.Tensor], golde
     seen: dict[str, float] = {}
     for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, list(native.values()), golden)):
         seen[fault] = judged(wrong)
-    blind = tuple(fault for fault, times in seen.items() if times == 0.0)
-    return Power(0.0 if blind else min(seen.values(), default=0.0), blind)
+    return Power(seen)
 
 
 def _of_outputs(named: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
@@ -74,7 +96,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
         left, right = inputs[one], inputs[two]
         assert isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
         if left.shape == right.shape and left.dtype == right.dtype:
-            changes.append((f"{one} and {two} exchanged", {one: right, two: left}))
+            changes.append((f"{one} and {two}{_EXCHANGED}", {one: right, two: left}))
     for fault, change in changes:
         answer = golden([change.get(name, value) for name, value in inputs.items()])
         # What the golden itself does not mind is no fault: a sum does not mind which of its terms comes first.

@@ -6,15 +6,19 @@ What SPEC.md's constraints forbid is rounded to the nearest size that they allow
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
-from pypto_op.documents import constraints
+from pypto_op.documents import axes, constraints
+from pypto_op.documents.rows import Rows
 from pypto_op.generators.case_maker import MOST_ELEMENTS, Maker
 from pypto_op.generators.sources import Sizes, Sources
 from pypto_op.generators.walks import REST, SMALL, TILES, walks
 from pypto_op.vocabulary import Level
 
 _MANY_TILES = (10, 7, 5, 4)
+_TILES_OF_TWO = (66, 34, 18)
+"""Steps of an axis that is cut into two parts or more, so that one has more than 32 of them: room for so many is usual."""
 _COUNTS = (33, 17, 7)
 """Batches, segments and the like, the first that memory allows: a kernel may have room for 32 of them, 16 or 8."""
 _HEADS = (17, 33, 65)
@@ -62,6 +66,10 @@ def long(maker: Maker) -> None:
         narrow, several = dict.fromkeys((*maker.fixed, *maker.varied), 1), dict.fromkeys(batches, 7)
         wanted = [{**several, **beside, axis: size} for size in _POOLS for beside in ({}, narrow)]
         _first(maker, Level.L4, f"{axis}_large", wanted, most=_MOST_IN_A_POOL)
+    for axis, parts in _cut(maker.sources):
+        few = dict.fromkeys(maker.fixed, 1) | dict.fromkeys(parts, 2)
+        walked = [{**few, axis: tiles * maker.sources.steps_along(axis)[0] + 1} for tiles in _TILES_OF_TWO]
+        _first(maker, Level.L4, f"{axis}_of_long_parts", walked)
     for axis in maker.long:
         step = maker.sources.steps_along(axis)[-1]
         steps = (step, *maker.sources.steps_along(axis))
@@ -77,6 +85,18 @@ def long(maker: Maker) -> None:
     if len(maker.dynamic) > 1:
         threes = dict.fromkeys(batches, 3)
         _first(maker, Level.L4, "all_axes", [{**walked, **threes} for walked in walks(maker)])
+
+
+def _cut(sources: Sources) -> Iterator[tuple[str, list[str]]]:
+    """Yield the long axes that whole numbers in order cut into parts, each with the axes of these numbers.
+
+    None where a part is walked for each step of it: the square of so many steps takes too long.
+    """
+    for port in sources.tensors:
+        ends = " ".join(sources.ranges.get(port.name, ())) if sources.spec.rows.get(port.name, Rows()).order else ""
+        for axis in sources.long if not sources.steps.nested else ():
+            if re.search(rf"\b{axis}\b", ends):
+                yield axis, [symbol for symbol in sources.spec.dynamic_axes if symbol in axes.symbols_of(port) - {axis}]
 
 
 def primes(maker: Maker) -> None:
@@ -95,9 +115,10 @@ def primes(maker: Maker) -> None:
 
 
 def _first(maker: Maker, level: Level, word: str, options: Sequence[Sizes], most: int = MOST_ELEMENTS) -> None:
-    """Add the first of several sizes that is small enough."""
+    """Add the first of several sizes that is small enough, and legal: the base says nothing more."""
     for wanted in options:
-        if maker.add(level, word, maker.fitted(wanted, up=True), most=most):
+        sizes = maker.fitted(wanted, up=True)
+        if sizes != maker.base and maker.add(level, word, sizes, most=most):
             return
 
 
@@ -151,7 +172,10 @@ def _ragged(maker: Maker, axis: str) -> None:
     """Add one size of a fixed axis that fills no tile, of the largest tile for which there is a legal one."""
     for tile in sorted({*maker.sources.tiles, *maker.sources.steps.of.get(axis, ())}, reverse=True):
         for size in range(tile + 1, 2 * tile):
-            if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
+            sizes = {**maker.base, axis: size}
+            if not maker.sources.legal(sizes) and maker.sources.tied([axis]):
+                sizes = maker.sources.fitted(maker.base, {axis: size})
+            if sizes[axis] == size and maker.add(Level.L3, f"{axis}_ragged", sizes):
                 return
 
 

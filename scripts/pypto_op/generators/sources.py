@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,6 +90,12 @@ class Sources:
         """The dynamic axes that indices point into, of which DESIGN.md names no step."""
         found = axes.pools(self.interfaces, (high for _, high in self.ranges.values()))
         return [axis for axis in found if axis in self.spec.dynamic_axes and axis not in self.steps.of]
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether whole numbers say which places of a tensor are read: their range ends at a size."""
+        symbols = self.interfaces.symbols
+        return any(re.search(rf"\b{axis}\b", end) for ends in self.ranges.values() for end in ends for axis in symbols)
 
     def is_list(self, axis: str) -> bool:
         """Whether only whole numbers have an axis (`axes.listed`), and DESIGN.md names no step of it."""
@@ -179,7 +186,7 @@ class Sources:
         if self.legal(whole := {**sizes, **wanted}):
             return whole
         said, ranges = self.spec.shape_constraints, self.spec.axis_ranges
-        free = [*self.spec.dynamic_axes, *self._equalled]
+        free = [*self.spec.dynamic_axes, *self._equalled, *self.tied(wanted)]
         return legal_sizes.nearest(said, ranges, sizes, wanted, self.legal, free=free, up=up) or dict(sizes)
 
     @cached_property
@@ -191,6 +198,11 @@ class Sources:
                 if len(name) == 1 and other & dynamic:
                     found += sorted(name)
         return found
+
+    def tied(self, axes: Collection[str]) -> set[str]:
+        """Return the axes that an equality names beside one of these: the groups of `KG * 32 == K`."""
+        sides = [left | right for left, right in constraints.equalities(self.spec.shape_constraints) if left and right]
+        return {name for names in sides if names & set(axes) for name in names} - set(axes)
 
     @property
     def whole_numbers(self) -> Sizes:

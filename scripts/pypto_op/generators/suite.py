@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators import sizes, values, whole_numbers
+from pypto_op.generators import sizes, switches, values, whole_numbers
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
@@ -75,6 +75,7 @@ def _ordinary(maker: Maker) -> None:
 def _edges(maker: Maker) -> None:
     sizes.edges(maker)
     values.scalars(maker)
+    switches.add(maker)
     values.set_apart(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)

@@ -41,6 +41,8 @@ _MOVED = 2.0**-21
 """Eight roundings in float32: so far a kernel may be off in values that another one reads alike, or subtracts."""
 
 _DEAD, _SHARE_DEAD = 2.0**-100, 0.1
+_SHARE_NAN = 0.9
+"""More of an output that is NaN says that a NaN reaches all, as one alone says too."""
 
 POWER = "power"
 """Key of a case: by how many times what is allowed the least of the planted faults is refused (`harness.power`)."""
@@ -169,16 +171,18 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
-    blind: tuple[str, ...] = ()
-    if refusal is None and share <= MOST:
-        power = draw.power()
-        if not power.blind:
-            return Fit(_powered(tried.case, power.margin))
-        blind = power.blind
+    tolerant = draw.power() if refusal is None and share <= MOST else None
+    if tolerant is not None and not tolerant.blind:
+        return Fit(_powered(tried.case, tolerant.margin))
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
+    alike = power.symmetries
+    power = power.without(alike)
     if power.blind:
         return f"a wrong kernel would pass it ({', '.join(power.blind[:3])})"
+    if tolerant is not None and not (tolerant := tolerant.without(alike)).blind:
+        return Fit(_powered(tried.case, tolerant.margin))
+    blind = () if tolerant is None else tolerant.blind
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 
 
@@ -250,10 +254,12 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
     if native.mutated_inputs:
         return "the golden changes its inputs"
     zone = str(case.get(ZONE))
-    may_be_nan = any(word in zone for word in ("one_nan", "one_inf", "closed"))
+    may_be_nan = any(word in zone for word in ("one_nan", "some_nan", "one_inf", "closed"))
     empty = "" if may_be_nan else _empty_of_meaning(native.outputs, masked="masked" in zone)
     if not empty and OFFSET in case and _die_out(native.outputs):
         return "the golden's numbers die out there"
+    if "some_nan" in zone and all(bool(output.isnan().double().mean() > _SHARE_NAN) for output in native.outputs):
+        return "next to nothing of the golden is left beside NaN"
     return empty or Tried(case, inputs, native)
 
 

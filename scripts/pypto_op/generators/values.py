@@ -64,15 +64,15 @@ def scalars(maker: Maker) -> None:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
-        for other in _legal_floats(maker, port.name)[:1]:
+        for other in legal_floats(maker, port.name)[:1]:
             for dtype in maker.sources.spec.supported_dtypes:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
             _among_unlike_rows(maker, port.name, other)
         for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
-            maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: other})
+            maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=widest(maker.sources), knobs={port.name: other})
         if (far := _far_below(maker, port.name)) is not None:
-            maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: far})
-        for end in _float_ends(maker, port.name):
+            maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=widest(maker.sources), knobs={port.name: far})
+        for end in float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
             # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
             alike = [] if end == 1.0 and port.name in maker.sources.shares else maker.p0
@@ -94,10 +94,9 @@ def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
     rows, names = maker.sources.spec.rows, _of_many_rows(maker.sources, maker.sources.floating[:_MOST_TENSORS])
     zone = {tensor: "row_scaled" for tensor in names if not rows.get(tensor, Rows()).is_fixed}
     fixed = [{axis: size for axis, size in shape.items() if axis not in maker.dynamic} for shape in maker.p0]
-    widest = max(fixed, key=lambda sizes: math.prod(sizes.values()), default={})
     if zone:
-        shape = maker.sources.fitted(maker.ragged, widest)
-        maker.add(Level.L3, f"other_{name}_rows", shape, dtype=_widest(maker.sources), knobs={ZONE: zone, name: other})
+        shape = maker.sources.fitted(maker.ragged, max(fixed, key=lambda sizes: math.prod(sizes.values()), default={}))
+        maker.add(Level.L3, f"other_{name}_rows", shape, dtype=widest(maker.sources), knobs={ZONE: zone, name: other})
 
 
 def float_scalars(sources: Sources) -> dict[str, float]:
@@ -105,7 +104,7 @@ def float_scalars(sources: Sources) -> dict[str, float]:
     return {name: default for name, default in sources.scalars.items() if isinstance(default, float)}
 
 
-def _legal_floats(maker: Maker, name: str) -> list[float]:
+def legal_floats(maker: Maker, name: str) -> list[float]:
     """Return other values of a float scalar within its range, the most telling first; none for another input."""
     default = float_scalars(maker.sources).get(name)
     if default is None:
@@ -123,11 +122,11 @@ def _short(number: float) -> float:
 
 
 def _across_the_default(maker: Maker, name: str) -> list[float]:
-    """Return values on the other side of a float scalar's default than `_legal_floats` begins with, the most telling first.
+    """Return values on the other side of a float scalar's default than `legal_floats` begins with, the most telling first.
 
     A share stays a share: what lies between 0 and 1 may be a probability, and a wrapper may refuse a greater one.
     """
-    default, known = float_scalars(maker.sources).get(name), _legal_floats(maker, name)
+    default, known = float_scalars(maker.sources).get(name), legal_floats(maker, name)
     if not default or not known:
         return []
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
@@ -148,7 +147,7 @@ def _far_below(maker: Maker, name: str) -> float | None:
     return default / 10 if kept.holds(default / 10) else None
 
 
-def _float_ends(maker: Maker, name: str) -> list[float]:
+def float_ends(maker: Maker, name: str) -> list[float]:
     """Return the ends that a float scalar may have, but for its default and 0 (`_may_be_zero`)."""
     default = float_scalars(maker.sources).get(name)
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
@@ -178,12 +177,12 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
         return
     [name] = varied
     across = _across_the_default(maker, name)
-    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else _legal_floats(maker, name)
+    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else legal_floats(maker, name)
     if case[name] not in own[:1]:  # an end of its range, beside the case that is for this scalar
         return
     if maker.sources.floating and ZONE not in case:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
-    rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
+    rest = {other: values[0] for other in usual if other != name and (values := legal_floats(maker, other))}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
     tried = [{**beside, name: value} for beside in besides for value in own]
     for number, scalars_of in enumerate(tried):
@@ -258,7 +257,9 @@ def alike(maker: Maker) -> None:
     dtypes = maker.sources.spec.supported_dtypes
     for number, (name, other) in enumerate(maker.sources.alike[:_MOST_PAIRS]):
         dtype = dtypes[number % len(dtypes)]  # named, so that no other case changes its own
-        maker.add(Level.L5, f"alike_{name}_{other}", maker.ragged, dtype=dtype, knobs={ALIKE: {name: other}})
+        # Small ones too: a root's floor of 1e-6, and what is 0, drown in large neighbours.
+        for word, knobs in (("", {}), ("_tiny", {ZONE: "tiny"})) if name in maker.sources.floating else (("", {}),):
+            maker.add(Level.L5, f"alike_{name}_{other}{word}", maker.ragged, dtype=dtype, knobs={ALIKE: {name: other}, **knobs})
 
 
 def masked(maker: Maker) -> None:
@@ -291,9 +292,12 @@ def specials(maker: Maker) -> None:
             for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
                 maker.add(Level.L5, f"{zone}_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: zone}})
             if zone == "closed":  # a finite number, however low, closes nothing: a kernel may know -10000 or -1e9 as "closed"
-                widest = _widest(sources)
-                knobs = {ZONE: {name: "low"}, SCALE: {name: _LOW_OF_16_BITS if widest == "float16" else _LOW}}
-                maker.add(Level.L5, f"open_{name}", maker.ragged, dtype=widest, knobs=knobs)
+                wide = widest(sources)
+                knobs = {ZONE: {name: "low"}, SCALE: {name: _LOW_OF_16_BITS if wide == "float16" else _LOW}}
+                maker.add(Level.L5, f"open_{name}", maker.ragged, dtype=wide, knobs=knobs)
+            # One NaN may lie where no index points, or among what counts: rows behind a length are read, too.
+            if zone == "one_nan" and sources.is_indexed:
+                maker.add(Level.L5, f"some_nan_{name}", maker.ragged, knobs={ZONE: {name: "some_nan"}})
             # A product with a mask keeps a NaN that is left out, and a choice by it does not.
             for word in ("all", "none") if number == 0 and sources.masks and zone.startswith("one_") else ():
                 beside = dict.fromkeys(sources.masks, word)
@@ -362,7 +366,7 @@ def beyond_half(maker: Maker) -> None:
             maker.add(Level.L5, f"beyond_half_{name}", maker.ragged, dtype="bfloat16", knobs=knobs)
 
 
-def _widest(sources: Sources) -> str:
+def widest(sources: Sources) -> str:
     """Return the widest floating dtype that the operator takes; "" where it takes none."""
     return next((word for word in FLOATS if word in sources.spec.supported_dtypes), "")
 
@@ -381,6 +385,6 @@ def cancellation(maker: Maker) -> None:
             Level.L5,
             f"cancellation_stress_{number}",
             maker.small_ragged,
-            dtype=_widest(sources),
+            dtype=widest(sources),
             knobs={"cancellation_stress": stress, SEARCHED: maker.searched},
         )

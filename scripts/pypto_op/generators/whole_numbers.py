@@ -51,7 +51,7 @@ def together(maker: Maker) -> None:
 
     All at their least, on the base shape and on the ragged one, and each at its greatest beside the others' least.
     """
-    ends = {name: found for name in _free(maker) if (found := whole_ends(maker.sources, name, maker.ragged))}
+    ends = {name: found for name in free(maker) if (found := whole_ends(maker.sources, name, maker.ragged))}
     if len(ends) < 2:
         return
     least = {name: found[-1] for name, found in ends.items()}
@@ -65,7 +65,7 @@ def along(maker: Maker) -> None:
     """Add each whole number as nine tenths of the longest axis: a bound of a window shows on no shorter row."""
     for axis in maker.long:
         longest = max((case["shape"] for case in maker.cases if case["precision"]), key=lambda shape: shape[axis])
-        for name in _free(maker):
+        for name in free(maker):
             number = longest[axis] * 9 // 10
             kept = constraints.whole_ends(maker.sources.spec.shape_constraints, name, longest)
             if kept is not None and None not in kept:
@@ -80,7 +80,7 @@ def past(maker: Maker) -> None:
     """
     sources = maker.sources
     compared = golden_scan.compared_numbers(sources.ws.golden, sources.ws.golden_name())
-    usual = {sources.whole_numbers[name] for name in _free(maker)}
+    usual = {sources.whole_numbers[name] for name in free(maker)}
     numbers = sorted(number for number in compared | usual if _LEAST_PAST <= number <= _MOST_PAST)
     flat = [port.name for port in sources.tensors if port.name in sources.floating and len(port.shape) == 1]
     for axis in maker.long:
@@ -92,7 +92,7 @@ def past(maker: Maker) -> None:
                 maker.add(Level.L4, f"{axis}_past_{number}_near", sizes, knobs={ZONE: dict.fromkeys(flat, "tiny")})
 
 
-def _free(maker: Maker) -> list[str]:
+def free(maker: Maker) -> list[str]:
     """Return the whole numbers whose other values are tried (`add`)."""
     sources, compared = maker.sources, {number for numbers in maker.sources.apart.values() for number in numbers}
     return [name for name in sources.whole_numbers if name not in maker.base and name not in compared]
@@ -156,6 +156,8 @@ def _wanted(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int,
         return ()
     top = _FAR if greatest is None else greatest
     between = round(math.sqrt(top * least)) if least > 0 else (least + top) // 2
+    if 2 <= between < top and _legal(sources, {**sizes, name: between | 1}):
+        between |= 1  # a kernel may halve a window, or round it to tiles
     ends = (min(top, MOST_WHOLE), between, least)
     return tuple(value for value in dict.fromkeys(ends) if value != sources.scalars.get(name))
 
