@@ -22,7 +22,7 @@ from pypto_op.backends.said import result_of
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Outcome
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ _REMEDY = "run the file by itself and mend it"
 def check_inputs_there(workspace: OpWorkspace) -> None:
     """Raise ContractError when the operator has no `eval/test_inputs.py` yet."""
     if not workspace.test_inputs.is_file():
-        remedy = f"run `pypto-op harness new {workspace.root}`"
+        remedy = f"run `pypto-op harness new {typed(workspace.root)}`"
         raise ContractError("is missing", file=workspace.test_inputs, remedy=remedy)
 
 
