@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.calling import command
 
 from pypto_op.errors import ContractError
 from pypto_op.judge.adversarial import run_modes
@@ -86,6 +87,15 @@ def test_a_verdict_without_a_run_names_no_pattern_of_runs(operator: OpWorkspace)
     operator.suite.write_text("")
     answer = verify(operator.root, as_json=False)
     assert answer.code == 2 and "category: structural" in answer.stdout and "fingerprint" not in answer.stdout
+
+
+def test_a_dtype_that_an_older_suite_does_not_have_is_told(operator: OpWorkspace) -> None:
+    text = operator.spec.read_text()
+    operator.spec.write_text(text.replace("[float32, float16]", "[float32]"))
+    assert "SPEC.md supports" not in verify(operator.root, as_json=False).stdout + command("check", operator.root).stdout
+    operator.spec.write_text(text.replace("[float32, float16]", "[float32, float16, int8]"))
+    answer = verify(operator.root, as_json=False)
+    assert "\nNot shown: float16, int8, which SPEC.md supports and no case has" in answer.stdout, answer.stdout
 
 
 def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:

@@ -44,6 +44,11 @@ def check(op_dir: Path, as_json: bool) -> int:
         (ws.memory, memory.check),
     ]
     found = {path: run(path) for path, run in checks if path.exists()}
+    if all(found.get(path) == [] for path in (ws.spec, ws.interfaces, ws.suite)):
+        ports = (port.dtype for port in interfaces.load(ws.interfaces).primary_inputs)
+        step = f"run `pypto-op harness new --force {typed(op_dir)}`, or add some"
+        for dtype in suite.untried(suite.load(ws.suite), spec.load(ws.spec).supported_dtypes, ports):
+            found[ws.suite].append(Finding("cases", f"SPEC.md supports {dtype}, and no case has it", remedy=step))
     from pypto_op.documents.way import next_step
 
     step = next_step(ws, found)

@@ -44,8 +44,9 @@ class Finding:
         return cls(error.where or "", f"{error.problem}; {error.remedy}" if error.remedy else error.problem)
 
     def one_line(self) -> str:
-        """Return `line 3: place: problem`, with only the parts that are known."""
-        parts = [f"line {self.line}" if self.line else "", self.where, self.problem]
+        """Return `line 3: place: problem; remedy`, with only the parts that are known."""
+        problem = f"{self.problem}; {self.remedy}" if self.remedy else self.problem
+        parts = [f"line {self.line}" if self.line else "", self.where, problem]
         return ": ".join(part for part in parts if part)
 
     def as_dict(self) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def show_report(
         status = report["per_mode_status"].get(mode, Status.SKIPPED)
         if status == Status.SKIPPED and entry["reason"]:
             console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
-        elif entry["caveats"]:
-            console.print(f"[dim]{escape(' '.join(entry['caveats']))}[/dim]", soft_wrap=True)
+        for caveat in entry["caveats"] if status != Status.SKIPPED or not entry["reason"] else ():
+            console.print(f"[dim]{escape(caveat)}[/dim]", soft_wrap=True)
     if answer and file is not None:
         console.print(escape(answer), soft_wrap=True)
         if step := after_failure(report, file):

@@ -13,7 +13,7 @@ from pypto_op.workspace import typed
 
 
 def after_failure(report: Mapping[str, Any], file: Path) -> str:
-    """Return the next command after a kernel that is wrong or does not load; "" after any other report, and where no case is to blame.
+    """Return the next command after a report that is FAIL, or whose kernel does not load; "" where no case is to blame.
 
     Args:
         report: as it was written.
