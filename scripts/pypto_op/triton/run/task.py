@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run import (
     arguments,
     before,
     constructor,
     draws,
-    edges,
     filled,
-    fixed,
     idle,
-    masks,
     one_value,
     otherwise,
-    reaching,
-    rehearsed,
     reloaded,
     skewed,
     small,
-    unread,
-    whole,
 )
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
+from pypto_op.triton.run.kept import Kept
 from pypto_op.triton.run.memory import address
+from pypto_op.triton.run.moving import Moving
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
 
 _END = object()
-_NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
-class Task:
+class Task(Moving):
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again`
@@ -51,39 +43,16 @@ class Task:
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
-        self._device = models.prepare(document)
-        self._path = Path(document["file"])
-        self._module = load_module(self._path, sha256=document["sha256"])
-        for name in ("Model", "get_init_inputs"):
-            self._needed(name)
+        super().__init__(document)
         self._clock = Clock(self._device)
-        self._rehearsal = rehearsed.Rehearsal(self._device, self._on_cpu)
-        self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._draws = draws.Draws(self._device, self._drawn)
         self._cases: Iterator[Any] = iter(())
         self._position = 0
-        self._seed = 0
-        self._model: Any = None
-        self._model_seed = 0
-        self._init: tuple[list[Any], dict[str, Any]] = ([], {})
-        self._inputs: Any = None
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
-        self._suits: dict[tuple[int, str], bool] = {}  # case, move: whether other values suit the reference (`skewed`)
-        self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
-        self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
-        self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
-        self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
-        self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
-        self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
+        self._of: dict[int, Kept] = {}  # by case
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
-        self._picks: set[int] = set()  # cases whose reference picks elements
-        self._overflowed: set[int] = set()  # cases whose reference is infinite far away
-        self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
-        self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._alike = filled.Alike()
-        self._differentiates = False  # forward asks for gradients, so it must run with them
-        self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -97,12 +66,6 @@ class Task:
             values = []
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
         return values, facts
-
-    def _needed(self, name: str) -> Any:
-        found = getattr(self._module, name, None)
-        if not callable(found):
-            raise Failure(Outcome.MISSING_WRAPPER, f"{self._path.name} has no {name}")
-        return found
 
     def _ask(self, name: str) -> Any:
         try:
@@ -125,46 +88,18 @@ class Task:
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
-        group: Any = _END
-        while self._position <= message["index"]:
-            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
-            try:
-                group = next(self._cases, _END)
-            except BaseException as error:
-                raise failure_of(error, self._path, Outcome.EXCEPTION, " while it made the inputs") from None
-            self._position += 1
+        group, seed = self._group(message["index"]), message["seed"]
         if group is _END:
             return None, {"end": True}
-        seed = message["seed"]
-        models.seed_all(seed)
-        own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
-        self._varied = []
-        if message["move"] == constructor.MOVE:
-            self._init = constructor.moved(own, message["places"])
-        if not self._builds(seed, other=self._init is not own):
+        own, facts = self._make(message)
+        if facts is None:
             return None, {"same": True}
-        constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
-        buffers = filled.buffers(self._model)
-        self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
-        if self._varied:
-            self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts = {"filled": constant, "buffers": buffers, "varied": self._varied, "one_value": one_value.found(inputs)}
-        if message["index"] not in self._movable:
-            self._movable[message["index"]] = skewed.movable(self._inputs)
-            facts |= self._known(own, inputs, weights)
-        self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
-        facts["same_inputs"] = self._note_same(message["index"])
-        self._places = message["places"]
-        told = message["move"] == constructor.MOVE and self._tells_of(own, seed)
-        facts["skewed"] = message["move"] if told else self._skew(message["index"], message["move"], seed)
-        facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
-        if message["move"] == one_value.OTHER:
-            facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
+        facts |= {"one_value": one_value.found(inputs)} | self._known(own, inputs, weights) | self._moved(own, message)
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
         self._reloads = message["reloads"]
@@ -176,157 +111,39 @@ class Task:
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, more = self._golden_and_idle(message["index"], seed, gross=facts["skewed"] == skewed.FAR)
+        golden, more = self._golden_and_idle(seed, gross=facts["skewed"] == skewed.FAR)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
-    def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
-        """Return what may be moved of a case that is met for the first time, and what cannot."""
-        tensors = [*tensors_of(inputs), *weights.values()]
-        return {
-            "one_sign": skewed.of_one_sign(self._inputs),
-            "masks": masks.found(inputs),
-            "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
-            "given": constructor.found(own, self._needed("Model"), tensors),
-        }
-
-    def _note_same(self, index: int) -> bool:
-        """Note in the second pass which inputs are those of the first; return whether there are such."""
-        if index not in self._marks:
-            self._marks[index] = fixed.marks(self._inputs, self._movable[index])
-        elif index not in self._same:
-            self._same[index] = fixed.fixed(self._marks[index], fixed.marks(self._inputs, self._movable[index]))
-        return any(self._same.get(index, ()))
-
-    def _untested(self, index: int, *, taken: bool) -> list[str]:
-        """Return what to say of inputs of one value, and of those that are the same for every seed, without other values."""
-        one = "" if taken else one_value.untested(self._inputs)
-        return [*filter(None, [one]), *fixed.told(self._inputs, self._same.get(index, ()), taken=taken)]
-
-    def _skew(self, index: int, move: str, seed: int) -> str:
-        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
-        if move in ("", constructor.MOVE) or not self._suits.get((index, move), True):
-            return ""
-        if move == one_value.OTHER:
-            moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
-        elif move == masks.MOVE:
-            moved = masks.moved(self._inputs, self._habits[index], self._same.get(index, ()))
-        elif move in (reaching.REACH, reaching.MEET):
-            return self._reach(index, move, seed)
-        elif move == whole.MOVE:
-            ((place, (value,)),) = self._places.items()
-            move, moved = f"{move} {place} {value}", whole.moved(self._inputs, int(place), value)
-        elif move == unread.MOVE:
-            moved = unread.moved(self._inputs, self._movable[index], self._places)
-        else:
-            moved = skewed.skewed(self._inputs, move)
-            if moved is not None and move in (skewed.LOW, skewed.HIGH):
-                moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
-        if self._suit(index, move, moved, seed):
-            return move
-        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._overflowed else ()
-        return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
-
-    def _reach(self, index: int, move: str, seed: int) -> str:
-        """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
-        bounds = reaching.within_reason(self._inputs, self._idle.get(index, {}))
-        meets = move == reaching.MEET
-        ways = reaching.meeting(self._inputs, bounds, self._numbers) if meets else reaching.reaching(self._inputs, bounds)
-        name, moved = reaching.chosen(ways, bounds, self._comes.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
-        self._inputs = moved if name else self._inputs
-        return name
-
-    def _come_to(self, moved: Any, seed: int) -> set[str]:
-        """Return which operators do something with moved inputs; none where the reference does not take them."""
-        try:
-            with idle.Idle(self._path) as watch:
-                found = self._tried(moved, seed)
-        except Exception:  # an index, say, beyond its table
-            return set()
-        return watch.busy if skewed.are_finite(found) else set()
-
-    def _edge(self, index: int, seed: int) -> bool:
-        """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
-        for name, numbers in (("numbers", self._numbers), ("edges", [])):
-            wanted = self._suits.get((index, name), True)
-            moved = edges.edged(self._inputs, self._movable[index], numbers, self._seed + index) if wanted else None
-            if self._suit(index, name, moved, seed):
-                return True
-        return False
-
-    def _suit(self, index: int, move: str, moved: Any, seed: int) -> bool:
-        """Take moved inputs where the reference does; whether it does is asked once."""
-        if moved is None:
-            return False
-        if (index, move) not in self._suits:
+    def _group(self, index: int) -> Any:
+        """Advance to the case of that index; return its arguments as the task's file gives them, `_END` where there is none."""
+        group: Any = _END
+        while self._position <= index:
+            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
             try:
-                self._suits[index, move] = self._takes(index, moved, move, seed)
-            except Exception:  # an inverse, say, that these values do not have
-                self._suits[index, move] = False
-        if self._suits[index, move]:
-            self._inputs = moved
-        return self._suits[index, move]
+                group = next(self._cases, _END)
+            except BaseException as error:
+                raise failure_of(error, self._path, Outcome.EXCEPTION, " while it made the inputs") from None
+            self._position += 1
+        self._kept = self._of.setdefault(index, Kept(index))
+        return group
 
-    def _takes(self, index: int, moved: Any, move: str, seed: int) -> bool:
-        """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
-        found = self._tried(moved, seed)
-        if not skewed.are_finite(found):
-            self._overflowed |= {index} if move == skewed.FAR else set()
-            return False
-        if move == one_value.OTHER:
-            pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
-            return all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
-        if move.startswith(whole.MOVE):
-            return whole.shows(self._tried(self._inputs, seed), found)
-        if move == unread.MOVE:
-            pairs = zip(tensors_of(found), tensors_of(self._tried(self._inputs, seed)), strict=True)
-            return not all(torch.equal(one, other) for one, other in pairs)
-        return move != skewed.FAR or index in self._picks or skewed.has_half(moved) or self._tells_scales(seed)
-
-    def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
-        """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
-        if inputs is not self._inputs:
-            self._rehearsal.of(inputs, self._inputs)
-        models.seed_all(seed if draws is None else draws)
-        try:
-            return self._called(self._model, map_tensors(inputs, same_layout))
-        finally:
-            self._model = self._build(seed)
-
-    def _tells_scales(self, seed: int) -> bool:
-        """Whether larger inputs show more of the reference than the same answer, multiplied."""
-        larger, factor = skewed.scaled(self._inputs)
-        return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
-
-    def _builds(self, seed: int, *, other: bool) -> bool:
-        """Make the present model; with other numbers it may fail, and this process, which takes long to start, goes on."""
-        try:
-            self._model = self._build(seed)
-        except Exception:
-            if not other:
-                raise
-            return False
-        return True
-
-    def _tells_of(self, own: constructor.Given, seed: int) -> bool:
-        """Whether the present model takes the inputs, and answers otherwise than one with the task's own numbers."""
-        try:
-            self._rehearsal.of(self._inputs, self._inputs, lambda inputs: self._on_cpu(inputs, own))
-            found = self._tried(self._inputs, seed)
-            self._model = self._build(seed, init=own)
-            return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
-        except Exception:  # a table with a row less, say
-            return False
-
-    def _on_cpu(self, inputs: Any, init: constructor.Given | None = None) -> Any:
-        return self._called(self._build(self._model_seed, torch.device("cpu"), init), inputs)
-
-    def _build(self, seed: int, device: torch.device | None = None, init: constructor.Given | None = None) -> Any:
-        self._model_seed = seed
-        model = models.build(self._needed("Model"), init or self._init, seed, device or self._device, self._path)
+    def _make(self, message: dict[str, Any]) -> tuple[constructor.Given, dict[str, Any] | None]:
+        """Make the present model; return the task's own numbers, and which weights vary: None where others make no model."""
+        seed = message["seed"]
+        models.seed_all(seed)
+        own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
+        self._varied = []
+        if message["move"] == constructor.MOVE:
+            self._init = constructor.moved(own, message["places"])
+        if not self._builds(seed, other=self._init is not own):
+            return own, None
+        constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
+        buffers = filled.buffers(self._model)
+        self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
         if self._varied:
-            filled.vary(model, self._varied, seed)
-        return model
+            self._model = self._build(seed)
+        return own, {"filled": constant, "buffers": buffers, "varied": self._varied}
 
     def _warm(self, seed: int) -> int:
         """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
@@ -368,32 +185,17 @@ class Task:
         with self._reloading(model):
             self._called(model, map_tensors(self._before(self._warmed), change))
 
-    def _called(self, model: Any, inputs: Any) -> Any:
-        """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""
-        with torch.set_grad_enabled(self._differentiates):
-            for tensor, wanted in zip(tensors_of(inputs), self._wanted, strict=True):
-                tensor.requires_grad_(wanted and self._differentiates)
-            try:
-                return map_tensors(model(*inputs), torch.Tensor.detach)
-            except RuntimeError as error:
-                if self._differentiates or not _NEEDS_GRADIENTS.search(str(error)):
-                    raise
-        self._differentiates = True
-        if model is self._model:  # the call that failed may have changed what it holds
-            model = self._model = self._build(self._model_seed)
-        return self._called(model, inputs)
-
-    def _golden_and_idle(self, index: int, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _golden_and_idle(self, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
-        inputs = map_tensors(self._inputs, same_layout)
-        if not self._idle.get(index, True):
+        inputs, kept = map_tensors(self._inputs, same_layout), self._kept
+        if kept.idle is not None and not kept.idle:
             return self._golden(inputs, seed)
         watch, terms = idle.Idle(self._path), small.Small(self._path)
-        with watch, terms if index not in self._idle else contextlib.nullcontext():
+        with watch, terms if kept.idle is None else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
-        self._picks |= {index} if watch.picks else set()
-        self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
-        return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
+        kept.picks |= watch.picks
+        kept.idle = watch.still_idle(kept.idle, golden["outputs"], gross=gross)
+        return golden, facts | {"idle": list(kept.idle), "small": sorted(terms.lines)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)
