@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import PyptoOpError
-from pypto_op.triton.run import results
+from pypto_op.triton.run import results, summary
 from pypto_op.triton.run.deadline import TimeIsUp
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.request import Request, policy_of
@@ -55,7 +55,7 @@ def verify_triton(
     finally:
         if isinstance(started, Started):
             started.close()
-        result = results.of(run, status, error)
+        result = summary.of(run, status, error)
         for path in dict.fromkeys(paths):
             results.write(path, result, "verify_result")
     return result
