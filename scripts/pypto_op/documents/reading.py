@@ -40,9 +40,9 @@ class _CoreLoader(_YamlBase):  # type: ignore[misc]
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise _Refused(f"the key {_shown(key)} is not text", key_node.start_mark.line + 1, "put it in quotes")
+                raise _Refused(f"the key {shown(key)} is not text", key_node.start_mark.line + 1, "put it in quotes")
             if key in mapping:
-                raise _Refused(f"the key {_shown(key)} occurs twice", key_node.start_mark.line + 1, _ONE_KEY)
+                raise _Refused(f"the key {shown(key)} occurs twice", key_node.start_mark.line + 1, _ONE_KEY)
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
@@ -150,7 +150,7 @@ def _refuse_hostile_events(text: str) -> None:
             raise _Refused("anchors and aliases are not allowed", line, "write the value out")
         tag = getattr(event, "tag", None)
         if tag:
-            raise _Refused(f"the tag {_shown(tag)} is not allowed", line, "write the value without it")
+            raise _Refused(f"the tag {shown(tag)} is not allowed", line, "write the value without it")
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > MAX_DEPTH:
@@ -199,7 +199,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"the key {_shown(key)} occurs twice")
+                raise ValueError(f"the key {shown(key)} occurs twice")
             seen.add(key)
     return mapping
 
@@ -215,6 +215,7 @@ def _finite_float(word: str) -> float:
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as Python writes it, cut to what a line of an error has room for."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

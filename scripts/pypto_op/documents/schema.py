@@ -16,7 +16,7 @@ from jsonschema.exceptions import relevance
 from referencing import Registry, Resource
 
 from pypto_op.bundle_files import schema_path
-from pypto_op.documents.reading import ANEW
+from pypto_op.documents.reading import ANEW, shown
 from pypto_op.errors import ContractError, PyptoOpError
 
 _MAX_MESSAGE = 200
@@ -136,7 +136,7 @@ def _remedy(error: ValidationError, name: str) -> str:
     if kind == "additionalProperties" and isinstance(value, dict):
         known = [key for key in subschema.get("properties", {}) if key not in value]
         near = difflib.get_close_matches(_unnamed(value, subschema), known, n=1)
-        return f"is it {_shown(near[0])}?" if near else "take it out"
+        return f"is it {shown(near[0])}?" if near else "take it out"
     if kind in _SAID:
         return _SAID[kind]
     if subschema.get("x-hint") or (kind == "type" and value is None and not error.absolute_path):
@@ -183,13 +183,13 @@ def _wording(error: ValidationError) -> str:
     subschema: Any = error.schema
     if kind == "additionalProperties":
         extra = _unnamed(value, subschema)
-        return f"unknown key {_shown(extra)}" if extra else error.message
+        return f"unknown key {shown(extra)}" if extra else error.message
     if kind == "required":
         missing = [key for key in rule if key not in value]
-        return f"the key {_shown(missing[0])} is missing" if missing else error.message
+        return f"the key {shown(missing[0])} is missing" if missing else error.message
     hint = subschema.get("x-hint")
     if hint:
-        return f"{_shown(value)}: {hint}"
+        return f"{shown(value)}: {hint}"
     if kind == "type" and value is None and not error.absolute_path:
         return f"the file is empty: there is no {_words(rule)} in it; {ANEW}"
     return _PHRASES.get(kind, lambda *_: error.message)(value, rule)
@@ -199,25 +199,20 @@ _SAID = {"required": "add it", "enum": "write one of them", "const": "write that
 """What to do about rules whose wording names what is wanted."""
 
 _PHRASES: dict[str, Callable[[Any, Any], str]] = {
-    "type": lambda value, rule: f"{_shown(value)} is not of type {_words(rule)}",
-    "enum": lambda value, rule: f"{_shown(value)} is not one of {', '.join(map(str, rule))}",
-    "const": lambda value, rule: f"{_shown(value)} is not {_shown(rule)}",
-    "anyOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
-    "oneOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
-    "pattern": lambda value, rule: f"{_shown(value)} does not look like {rule}",
+    "type": lambda value, rule: f"{shown(value)} is not of type {_words(rule)}",
+    "enum": lambda value, rule: f"{shown(value)} is not one of {', '.join(map(str, rule))}",
+    "const": lambda value, rule: f"{shown(value)} is not {shown(rule)}",
+    "anyOf": lambda value, rule: f"{shown(value)} has none of the accepted forms",
+    "oneOf": lambda value, rule: f"{shown(value)} has none of the accepted forms",
+    "pattern": lambda value, rule: f"{shown(value)} does not look like {rule}",
     "minItems": lambda value, rule: f"needs at least {rule} item(s), has {len(value)}",
     "maxItems": lambda value, rule: f"may have at most {rule} item(s), has {len(value)}",
     "minProperties": lambda value, rule: f"needs at least {rule} key(s), has {len(value)}",
     "maxLength": lambda value, rule: f"longer than {rule} characters",
     "minLength": lambda value, rule: "empty" if not value else f"shorter than {rule} characters",
-    "not": lambda value, rule: f"{_shown(value)} is not allowed here",
+    "not": lambda value, rule: f"{shown(value)} is not allowed here",
 }
 
 
 def _words(value: str | list[str]) -> str:
     return value if isinstance(value, str) else " or ".join(value)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
