@@ -138,7 +138,6 @@ class Rule:
         hint: str | None = None,
         status: str | None = None,
         edit: Edit | None = None,
-        unit: Unit | None = None,
         file: str | None = None,
     ) -> None:
         """Record a finding.
@@ -149,11 +148,9 @@ class Rule:
             hint: what to do; `FIX_HINT` when left out.
             status: FAIL, WARN or INFO; by the rule's severity when left out.
             edit: a safe repair.
-            unit: the file it is in, when it is not the file being linted.
-            file: the path to name, when there is no unit.
+            file: the path to name, when it is not the file being linted.
         """
-        home = unit or self._unit
-        line, column = self._place(where, home)
+        line, column = self._place(where)
         word = status or _STATUS_BY_SEVERITY[self.severity]
         assert word in STATUS_WORDS
         self.findings.append(
@@ -161,7 +158,7 @@ class Rule:
                 rule_id=self.id,
                 severity=self.severity,
                 status=word,
-                file=file or (home.shown if home is not None else ""),
+                file=file or (self._unit.shown if self._unit is not None else ""),
                 line=line,
                 column=column,
                 message=" ".join((message or self.MESSAGE).split()),
@@ -187,11 +184,11 @@ class Rule:
         self._tree = snippet.facts.tree
         self._shift = (snippet.lines_before, snippet.columns_before)
 
-    def _place(self, where: Site | cst.CSTNode | int | None, home: Unit | None) -> tuple[int | None, int | None]:
+    def _place(self, where: Site | cst.CSTNode | int | None) -> tuple[int | None, int | None]:
         if where is None or isinstance(where, int):
             return where, None
         node = where.node if isinstance(where, Site) else where
-        tree = self._tree if self._tree is not None else home.tree if home is not None else None
+        tree = self._tree if self._tree is not None else self._unit.tree if self._unit is not None else None
         assert tree is not None
         line, column, _, _ = tree.position(node)
         return line + self._shift[0], column + self._shift[1] + 1

@@ -14,7 +14,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import click
+try:
+    import click
+except ModuleNotFoundError:  # without it no command is there to tell what is missing
+    from pypto_op.bundle_files import extra_remedy
+
+    sys.stderr.write(f"pypto-op: click is not installed here; {extra_remedy()}\n")
+    sys.exit(3)
 
 from pypto_op import __version__, own_python, resident, speaking
 from pypto_op.errors import REMEDIES, PyptoOpError

@@ -102,4 +102,5 @@ def no_folder(path: Path | str, remedy: str) -> ContractError:
 
 def unwritable(error: OSError, file: Path | str) -> InfraError:
     """Return what a user is told of a file or folder that cannot be made or written."""
-    return InfraError(f"cannot be written ({error.strerror})", file=file, remedy=REMEDIES.get(error.errno or 0, "free its place"))
+    remedy = "make its folder first" if error.errno == errno.ENOENT else REMEDIES.get(error.errno or 0, "free its place")
+    return InfraError(f"cannot be written ({error.strerror})", file=file, remedy=remedy)

@@ -26,23 +26,22 @@ MEGABYTES = click.IntRange(256, 2**24)
 
 
 class OperatorDir(click.ParamType[Path]):
-    """The folder of an operator, which must be there.
+    """The folder of an operator, which must be there and hold one of its files: nothing is written into somebody else's.
 
     Args:
         or_file: what an existing file is taken for, in words; "" where a file is refused.
-        begun: refuse a folder that holds none of an operator's files, so that nothing is written into somebody else's.
     """
 
     name = "directory"
 
-    def __init__(self, or_file: str = "", *, begun: bool = True) -> None:
-        self.or_file, self.begun = or_file, begun
+    def __init__(self, or_file: str = "") -> None:
+        self.or_file = or_file
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; raise ContractError where there is no such folder."""
         path = Path(value)
         if path.is_dir():
-            if self.begun and OpWorkspace.of_files(path).is_nobodys():
+            if OpWorkspace.of_files(path).is_nobodys():
                 raise ContractError("is no operator: none of an operator's files lies in it", file=path, remedy=_MAKE)
             return path
         if self.or_file and path.is_file():
@@ -70,6 +69,6 @@ class Amount(click.FloatRange):
         return found
 
 
-def op_dir_argument(*, or_file: str = "", begun: bool = True) -> Callable[[Any], Any]:
+def op_dir_argument(*, or_file: str = "") -> Callable[[Any], Any]:
     """Return the argument OP_DIR; see `OperatorDir`."""
-    return click.argument("op_dir", type=OperatorDir(or_file, begun=begun))
+    return click.argument("op_dir", type=OperatorDir(or_file))

@@ -5,7 +5,9 @@ Standard library only, so that the linter and the hooks can import it in a few m
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,12 @@ _EVAL = {
 _MODULE_IMPL = re.compile(r"(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)_impl\.py\Z")
 _MODULE_GOLDEN = re.compile(r"(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)_golden\.py\Z")
 _MODULE_TEST = re.compile(r"test_(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)\.py\Z")
+
+
+def typed(path: Path | str) -> str:
+    """Return `path` as a reader may type it in a shell here: relative where it lies below the current folder, and quoted."""
+    near = os.path.relpath(path)
+    return shlex.quote(str(path) if near.startswith("..") else near)
 
 
 def check_op_name(name: str) -> str:

@@ -8,8 +8,9 @@ import pytest
 import torch
 from tests import program
 
+from pypto_op.backends.build_cache import CACHE_ENV
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.natural import WORST
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -41,6 +42,18 @@ def test_inputs_and_golden(operator: OpWorkspace) -> None:
     assert result.outcome is Outcome.OK
     assert torch.equal(result.outputs[0], x * 2)
     assert not list(operator.debug_dir.rglob("*")), "nothing is left in _debug/"
+
+
+def test_a_closed_session_says_so_and_builds_nothing(
+    operator: OpWorkspace, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv(CACHE_ENV, str(cache))
+    session = ReferenceSession(operator)
+    session.close()
+    with pytest.raises(InfraError, match="the session is closed"):
+        session.make_inputs(CASE)
+    assert not list(cache.iterdir())
 
 
 def test_float64_goes_through_casts_to_float32(operator: OpWorkspace) -> None:

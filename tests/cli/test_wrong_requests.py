@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:
     [
         ["verify", "OP"], ["mutate", "OP"], ["benchmark", "OP"], ["report", "OP"], ["harness", "new", "OP"],
         ["tests", "new", "OP"], ["reproduce", "OP", "--case", "x"], ["cleanup", "OP"], ["lint", "OP"], ["report", "--index", "."],
+        ["check", "OP"], ["interfaces", "new", "OP"], ["memory", "check", "OP"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -175,6 +177,29 @@ def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(
     assert done.stdout.splitlines()[-1].startswith("@ 3 "), done.stdout + done.stderr
     assert len(said) == 1 and said[0].startswith(f"pypto-op: {package}"), said
     assert " is not installed here; run `make setup`" in said[0]
+
+
+def test_without_click_the_command_says_so_in_one_line(tmp_path: Path) -> None:
+    run = "import runpy, sys; sys.modules['click'] = None; runpy.run_module('pypto_op.cli', run_name='__main__')"
+    done = program.python("-c", run, cwd=tmp_path)
+    assert done.returncode == 3 and done.stdout == ""
+    assert done.stderr.startswith("pypto-op: click is not installed here; run `") and done.stderr.count("\n") == 1
+
+
+def test_the_file_of_the_static_check_is_no_tolerance(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("launches: {in_loops: allow}\n", encoding="utf-8")
+    for name in ("verify", "benchmark"):
+        done = command("triton", name, "--op_name", "x", "--verify_dir", tmp_path, "--policy", tmp_path / "policy.yaml")
+        assert done.code == 2 and "--static_policy" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["interfaces", "check"], ["benchmark"], ["harness", "new"], ["mutate"]], ids=" ".join)
+def test_a_printed_command_can_be_typed_where_a_folder_has_a_space(words: list[str], tmp_path: Path) -> None:
+    _begun(tmp_path / "my work")
+    folder = tmp_path / "my work" / BEGUN
+    (folder / "begun_impl.py").write_text("import pypto\n", encoding="utf-8")
+    said = command(*words, folder).stderr
+    assert f"{shlex.quote(str(folder))}" in said, said
 
 
 def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:

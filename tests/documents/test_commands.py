@@ -1,6 +1,7 @@
 """The commands `new`, `check`, `interfaces` and `memory`, as a person or an agent calls them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pypto_op.documents.reading import parse_yaml
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace
 
+RMSNORM = Path(__file__).resolve().parents[2] / "examples" / "ops" / "rmsnorm"
 GOLDEN = """import torch
 
 
@@ -301,6 +303,18 @@ def test_check_of_no_operator(run, tmp_path, name):
         (tmp_path / name).mkdir()
     code, _, err = run("check", name)
     assert code == 2 and err.count("\n") == 1
+
+
+def test_a_newer_spec_beside_an_older_suite_is_found(run, tmp_path):
+    ws = OpWorkspace.at(shutil.copytree(RMSNORM, tmp_path / "custom" / "rmsnorm", ignore=shutil.ignore_patterns("_debug")))
+    assert run("check", ws.root)[0] == 0
+    text = ws.spec.read_text()
+    ws.spec.write_text(text.replace("float16, bfloat16]", "float16, bfloat16, int32]"))
+    code, out, _ = run("check", ws.root)
+    assert code == 1 and "adversarial_suite.json: cases: SPEC.md supports int32, and no case has it; run `pypto-op harness" in out
+    ws.spec.write_text(text.replace("op_name: rmsnorm", "op_name: rms"))
+    code, out, _ = run("check", ws.root)
+    assert code == 1 and "SPEC.md: op_name: 'rms' is not the name of the directory, 'rmsnorm'" in out
 
 
 def test_the_examples_satisfy_every_check(run):

@@ -99,6 +99,7 @@ def test_hostile_json_is_refused_in_one_line(text, words):
     with pytest.raises(ContractError) as caught:
         reading.parse_json(text, file="d.json")
     assert words in caught.value.one_line() and "\n" not in caught.value.one_line()
+    assert caught.value.remedy
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tests.generators.test_forgotten_branches import refusing
 
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.rehearsal import Rehearsed, rehearse
+from pypto_op.generators.rehearsal import Offers, Rehearsed, rehearse
 from pypto_op.generators.sources import gather
 from pypto_op.workspace import OpWorkspace
 
@@ -24,7 +24,7 @@ def tried(bare: OpWorkspace, result: str) -> Rehearsed:
     bare.test_inputs.write_text(inputs_text(sources))
     maker = suite_cases.filled(sources)
     cases = [case for case in maker.cases if case["id"].startswith(("L2_base", "L5_alike"))]
-    return rehearse(bare, cases, sources.spec.policy(), instead=maker.in_place_of)
+    return rehearse(bare, cases, sources.spec.policy(), offers=Offers(instead=maker.in_place_of))
 
 
 @pytest.mark.parametrize(

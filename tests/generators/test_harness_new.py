@@ -20,7 +20,7 @@ from pypto_op.generators import commands
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import Made, inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.rehearsal import rehearse
+from pypto_op.generators.rehearsal import Offers, rehearse
 from pypto_op.generators.sources import gather
 from pypto_op.judge import measured
 from pypto_op.judge.adversarial import runner_text
@@ -142,7 +142,8 @@ def test_a_level_whose_cases_overflow_gets_shorter_ones_that_still_are_long(bare
         case for case in maker.cases if case["level"] == "L2"
     ][:2]
     assert min(case["shape"]["N"] for case in wanted[:3]) > 80, "none of these says anything"
-    level = [case for case in rehearse(bare, wanted, sources.spec.policy(), spare=maker.spare).cases if case["level"] == "L4"]
+    found = rehearse(bare, wanted, sources.spec.policy(), offers=Offers(spare=maker.spare)).cases
+    level = [case for case in found if case["level"] == "L4"]
     assert len(level) == 2 and all(case["precision"] and case["shape"]["N"] > 64 for case in level)
 
 

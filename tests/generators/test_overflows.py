@@ -10,7 +10,7 @@ from pypto_op.generators import overflows
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.overflows import beyond
-from pypto_op.generators.rehearsal import Rehearsed, rehearse
+from pypto_op.generators.rehearsal import Offers, Rehearsed, rehearse
 from pypto_op.generators.sources import gather
 from pypto_op.workspace import OpWorkspace
 
@@ -30,7 +30,7 @@ def tried(bare: OpWorkspace, result: str) -> Rehearsed:
     bare.test_inputs.write_text(inputs_text(sources))
     maker = suite_cases.filled(sources)
     cases = [case for case in maker.cases if case["id"].startswith(("L2_base", "L5_huge"))]
-    return rehearse(bare, cases, sources.spec.policy(), beyond=partial(beyond, maker))
+    return rehearse(bare, cases, sources.spec.policy(), offers=Offers(beyond=partial(beyond, maker)))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from pypto_op.generators import values, whole_numbers
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.refusals import refusals
-from pypto_op.generators.rehearsal import rehearse
+from pypto_op.generators.rehearsal import Offers, rehearse
 from pypto_op.generators.sources import Sources, gather
 from pypto_op.judge.contract import load_contract
 from pypto_op.workspace import OpWorkspace
@@ -62,8 +62,8 @@ def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: 
     sources = unseen("max_pool_rows", tmp_path)
     sources.ws.test_inputs.write_text(inputs_text(sources))
     cases = [case for case in suite_cases.cases(sources) if "window" in case or "stride" in case]
-    is_end = partial(whole_numbers.has_end, sources)
-    done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, is_end=is_end)
+    stays = partial(whole_numbers.stays, sources)
+    done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, offers=Offers(stays=stays))
     kept = {name: {case[name] for case in done.cases if name in case} for name in ("window", "stride")}
     assert kept == {"window": {16, 7, 2}, "stride": {16, 5, 1}}, "room for 8 rows, or a step of small models, shows"
     steps = [case["step"] for case in suite_cases.cases(unseen("adamw_step", tmp_path / "other")) if "step" in case]
@@ -169,7 +169,7 @@ def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Pat
     golden = f"import torch\n\n\ndef op_golden(x, y, flag):\n    return x + y if x.dtype != torch.{own} else x * 0\n"
     sources = operator(tmp_path, golden=golden)
     sources.ws.test_inputs.write_text(inputs_text(sources))
-    done = rehearse(sources.ws, [tiny], sources.spec.policy(), instead=maker.in_other_dtypes)
+    done = rehearse(sources.ws, [tiny], sources.spec.policy(), offers=Offers(instead=maker.in_other_dtypes))
     assert list(done.dropped) == [tiny["id"]]
     assert [case["dtype"]["default"] for case in done.cases] == list(other)
     assert done.cases[0]["draw_zone"] == "tiny" and done.cases[0]["id"] != tiny["id"]
@@ -228,7 +228,7 @@ def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothin
     ws.test_inputs.write_text(inputs_text(maker.sources))
     others = [case for case in maker.cases if "other_top_p" in case["id"]]
     assert others and all(case["shape"]["N"] > 20 for case in others)
-    done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=maker.in_place_of)
+    done = rehearse(ws, others, policy, scalars=maker.sources.scalars, offers=Offers(instead=maker.in_place_of))
     assert {case["dtype"]["default"] for case in done.cases} == {"float32", "bfloat16"}, "else nobody minds a fixed top_p"
     assert all(case["shape"]["N"] < 20 and case["top_p"] == 0.54 for case in done.cases) and len(done.dropped) == len(others)
 
@@ -270,7 +270,7 @@ def test_an_eps_that_bounds_a_norm_shows_on_small_inputs_or_it_is_told_that_none
     sources.ws.test_inputs.write_text(inputs_text(maker.sources))
     others = [case for case in maker.cases if "eps" in case and "flag" not in case]
     tell = partial(values.telling, maker)
-    done = rehearse(sources.ws, others, sources.spec.policy(), scalars=maker.sources.scalars, telling=tell)
+    done = rehearse(sources.ws, others, sources.spec.policy(), scalars=maker.sources.scalars, offers=Offers(telling=tell))
     beside = [case for case in done.cases if "_beside" in case["id"] and "_rows" not in case["id"]]
     assert [case["draw_zone"] for case in beside] == ["tiny"] * len(shows)
     silent = [case["id"] for case in others if not any(word in case["id"] for word in (*shows, "_far"))]
@@ -300,7 +300,7 @@ def test_a_scalar_that_another_hides_is_tried_beside_other_values_of_that(tmp_pa
     alone = [case for case in maker.cases if f"{word}_{name}" in case["id"]]
     assert {case["dtype"]["default"] for case in alone if not told_apart(sources, case, name)} >= {"bfloat16"}
     tell = partial(values.telling, maker)
-    done = rehearse(sources.ws, alone, sources.spec.policy(), scalars=sources.scalars, telling=tell)
+    done = rehearse(sources.ws, alone, sources.spec.policy(), scalars=sources.scalars, offers=Offers(telling=tell))
     telling = [case["dtype"]["default"] for case in done.cases if told_apart(sources, case, name)]
     assert sorted(telling) == ["bfloat16", "float32"] and not done.dropped, "one in each dtype, and no more"
     assert [case for case in done.cases if "_beside" not in case["id"]], "what tells other faults stays"
@@ -334,7 +334,7 @@ def test_a_scalar_that_nothing_shows_is_said(tmp_path: Path) -> None:
     ws.test_inputs.write_text(inputs_text(maker.sources))
     alone = [case for case in maker.cases if "other_eps_float32" in case["id"]]
     tell = partial(values.telling, maker)
-    done = rehearse(ws, alone, maker.sources.spec.policy(), scalars=maker.sources.scalars, telling=tell)
+    done = rehearse(ws, alone, maker.sources.spec.policy(), scalars=maker.sources.scalars, offers=Offers(telling=tell))
     said = {"L3_other_eps_float32_beside": "no case was found that tells another eps from the default"}
     assert len(done.cases) == 1 and done.dropped == said
 

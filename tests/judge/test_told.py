@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.calling import command
 
 from pypto_op.errors import ContractError
 from pypto_op.judge.adversarial import run_modes
@@ -65,6 +66,36 @@ def test_a_failure_ends_with_the_next_command(operator: OpWorkspace) -> None:
     lines = verify(operator.root, as_json=False).stdout.splitlines()
     step = next(line for line in lines if line.startswith("next: "))
     assert f"pypto-op debug precision-compare {operator.root} --case tile " in step and lines.index(step) == len(lines) - 2
+
+
+def test_what_does_not_load_is_told_once_and_leads_to_itself(operator: OpWorkspace) -> None:
+    operator.impl.write_text("import pypto\n")
+    text = verify(operator.root, as_json=False).stdout
+    assert text.count("ragged, fresh_N: the implementation has no such wrapper") == 1
+    assert f"next: pypto-op verify {operator.root}  (once {operator.impl.name} is mended" in text
+
+
+def test_where_many_cases_fail_alike_their_reason_is_one_line(tmp_path: Path) -> None:
+    operator = place("sum_diff", tmp_path, cases=[{**CASES[0], "id": f"case_{number}"} for number in range(8)])
+    operator.impl.write_text("import pypto\n")
+    lines = verify(operator.root, as_json=False).stdout.splitlines()
+    said = [line for line in lines if "the implementation has no such wrapper" in line and line.startswith("case_")]
+    assert len(said) == 1 and said[0].startswith("case_1, case_2, case_3, case_4, 4 more: "), said
+
+
+def test_a_verdict_without_a_run_names_no_pattern_of_runs(operator: OpWorkspace) -> None:
+    operator.suite.write_text("")
+    answer = verify(operator.root, as_json=False)
+    assert answer.code == 2 and "category: structural" in answer.stdout and "fingerprint" not in answer.stdout
+
+
+def test_a_dtype_that_an_older_suite_does_not_have_is_told(operator: OpWorkspace) -> None:
+    text = operator.spec.read_text()
+    operator.spec.write_text(text.replace("[float32, float16]", "[float32]"))
+    assert "SPEC.md supports" not in verify(operator.root, as_json=False).stdout + command("check", operator.root).stdout
+    operator.spec.write_text(text.replace("[float32, float16]", "[float32, float16, int8]"))
+    answer = verify(operator.root, as_json=False)
+    assert "\nNot shown: float16, int8, which SPEC.md supports and no case has" in answer.stdout, answer.stdout
 
 
 def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:

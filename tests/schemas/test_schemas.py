@@ -96,6 +96,30 @@ def test_invalid_fixtures_are_refused_at_the_right_node(name, number):
     assert caught.value.one_line().startswith("doc.yaml: ") and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ({"perf_traget": None}, "unknown key 'perf_traget'; is it 'perf_target'?"),
+        ({"xyzzy": 1}, "unknown key 'xyzzy'; take it out"),
+        ({"p0_shapes": 3}, "p0_shapes: 3 is not of type array; write array there"),
+        ({"supported_dtypes": ["flaot16"]}, "half, float; write one of them"),
+        ({"p0_shapes": []}, "p0_shapes: needs at least 1 item(s), has 0; mend it; schemas/spec.schema.json says"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_broken_document_is_told_with_a_remedy(edit, told):
+    value = {key: item for key, item in fixtures("spec")["valid"][0].items() if key not in ("perf_target",)}
+    with pytest.raises(ContractError) as caught:
+        schema.check({**value, **edit}, "spec", file="SPEC.md")
+    assert told in caught.value.one_line()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_key_is_told_with_a_remedy(name):
+    for finding in schema.findings({}, name):
+        assert finding.remedy or "is missing" not in finding.problem
+
+
 def test_the_words_of_the_schemas_are_the_vocabulary():
     definitions = schema.validator("common").schema["$defs"]
     assert definitions["dtype"]["enum"] == list(vocabulary.DTYPES)

@@ -11,7 +11,8 @@ from tests import program
 
 from pypto_op.triton.run import targets
 from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import compare, policy_of
+from pypto_op.triton.run.judgement import compare
+from pypto_op.triton.run.request import policy_of
 from pypto_op.triton.run.targets import Target, choose
 
 _ELEMENTS = 1 << 21

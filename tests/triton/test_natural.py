@@ -10,10 +10,11 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run.judgement import compare, policy_of, second_look
+from pypto_op.triton.run.judgement import compare, second_look
 from pypto_op.triton.run.natural import is_natural
 from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.request import policy_of
 
 
 def _in_blocks(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -19,9 +19,8 @@ from tests.triton import lab
 from pypto_op.triton.run import orders, reordered
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import policy_of
 from pypto_op.triton.run.passes import Run
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.request import Request, policy_of
 from pypto_op.triton.run.sessions import CandidateSession, Started
 from pypto_op.triton.run.targets import choose
 
@@ -117,11 +116,11 @@ class Prepared:
 def prepared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prepared]:
     want, forward, wrong = KINDS[request.param]
     project = lab.folder(tmp_path / "op", lab.task(want, "torch.randn(50)"), lab.impl(forward, kernels=KERNELS))
-    run = Run(project, Request(target="interpret", timeout=60.0), None, time.monotonic())
+    run = Run(project, Request(target="interpret", timeout=60.0), None, time.monotonic(), policy_of(None))
     limits = run.request.limits(run.started)
     started = Started(project, "interpret", limits)
     session = CandidateSession(project, started.place, limits, ordered=True)
-    run.policy, run.place, run.desk, run.cases = policy_of(None), started.place, JudgeDevice(started.place), [Case(0)]
+    run.place, run.desk, run.cases = started.place, JudgeDevice(started.place), [Case(0)]
     with contextlib.closing(started), contextlib.closing(session):
         yield Prepared(run, started, session, wrong)
 
@@ -155,7 +154,7 @@ def test_cases_for_which_no_time_is_left_are_named(prepared: Prepared, monkeypat
 
 def test_a_machine_without_a_gpu_starts_no_further_process(tmp_path: Path) -> None:
     project = lab.folder(tmp_path / "op", lab.task(TWICE, "torch.randn(50)"), lab.impl("return x", kernels=KERNELS))
-    run = Run(project, Request(target="interpret"), None, time.monotonic())
+    run = Run(project, Request(target="interpret"), None, time.monotonic(), policy_of(None))
     run.place = choose("interpret")
     assert reordered.session_of(run) is None
 

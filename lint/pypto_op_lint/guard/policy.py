@@ -33,14 +33,14 @@ class Policy:
 
     # -- tools that name a path ------------------------------------------------------------------------------
 
-    def write(self, path: str, *, shell: str | None = None) -> str | None:
-        """Judge a write to `path`; `shell` names the program where no edit tool writes it."""
+    def write(self, path: str) -> str | None:
+        """Judge a write to `path` by an edit tool."""
         if "\0" in path or not path.strip():
             return refusal("the path is empty or holds a NUL character", path, "name one file")
-        return self.write_located(self.around.locate(path), shell=shell)
+        return self.write_located(self.around.locate(path))
 
     def write_located(self, at: Located, *, shell: str | None = None) -> str | None:
-        """Judge a write to a path whose place is known."""
+        """Judge a write to a path whose place is known; `shell` names the program where no edit tool writes it."""
         if at.place in (Place.DEVICE, Place.SCRATCH):
             return None
         if at.place is Place.SECRET:

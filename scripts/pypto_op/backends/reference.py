@@ -22,20 +22,21 @@ from pypto_op.backends.said import result_of
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Outcome
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
 
+_CLOSED = "the session is closed"
 _REMEDY = "run the file by itself and mend it"
 
 
 def check_inputs_there(workspace: OpWorkspace) -> None:
     """Raise ContractError when the operator has no `eval/test_inputs.py` yet."""
     if not workspace.test_inputs.is_file():
-        remedy = f"run `pypto-op harness new {workspace.root}`"
+        remedy = f"run `pypto-op harness new {typed(workspace.root)}`"
         raise ContractError("is missing", file=workspace.test_inputs, remedy=remedy)
 
 
@@ -214,7 +215,9 @@ class ReferenceSession:
 
     def _begun(self, file: Path) -> WorkerSession:
         """Return a new worker; whoever closes this session meanwhile finds none, so that is looked at before it is kept."""
-        tools = sim.prepare()
+        if self._closed:
+            raise InfraError(_CLOSED)
+        tools = sim.prepare()  # half a minute where nothing was built yet
         document: dict[str, Any] = {"enclose": True, "role": "reference", "device": {}}
         if self._alone is not None:
             self_contained.check(self._alone)
@@ -228,7 +231,7 @@ class ReferenceSession:
                 self._worker = worker
                 return worker
         worker.close()
-        raise InfraError("the session is closed")
+        raise InfraError(_CLOSED)
 
     def _hidden(self) -> list[Path]:
         """Return what a module golden finds empty, where the machine has name spaces: every other file of the operator."""

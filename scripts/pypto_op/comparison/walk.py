@@ -12,12 +12,11 @@ _CHUNK_ON_DEVICE = 1 << 24
 """A device is asked for few, large pieces: each costs dozens of launches."""
 
 
-def pieces(tensors: Sequence[torch.Tensor], chunk: int | None = None) -> Iterator[tuple[int, list[torch.Tensor]]]:
+def pieces(tensors: Sequence[torch.Tensor]) -> Iterator[tuple[int, list[torch.Tensor]]]:
     """Yield (flat offset, the same flat piece of each tensor) in row-major order.
 
     Args:
         tensors: tensors of one shape, on any device, with any strides.
-        chunk: the most elements of a piece; None: as many as suit the place.
 
     Yields:
         The offset of the piece's first element, and contiguous 1-d tensors: on the device where all lie on one, else on the
@@ -26,8 +25,7 @@ def pieces(tensors: Sequence[torch.Tensor], chunk: int | None = None) -> Iterato
     if not tensors[0].numel():
         return
     together = len({tensor.device for tensor in tensors}) == 1 and tensors[0].device.type == "cuda"
-    usual = _CHUNK_ON_DEVICE if together else CHUNK
-    for offset, parts in _pieces(list(tensors), 0, usual if chunk is None else chunk):
+    for offset, parts in _pieces(list(tensors), 0, _CHUNK_ON_DEVICE if together else CHUNK):
         yield offset, parts if together else [part.cpu() for part in parts]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import typed
 
 if TYPE_CHECKING:
     from pypto_op.diagnose.knowledge import Entry
@@ -107,7 +107,7 @@ def triage(op_dir: Path, log: str | None, as_json: bool) -> int:
     if found["status"] is not None or (log is not None and found["hits"]):
         return 0
     missing = "no verdict is there" if log is None else "no verdict is there, and the words of --log say nothing that is known"
-    click.echo(f"{op_dir}: {missing}; run `pypto-op verify {shlex.quote(str(op_dir))}`", err=True)
+    click.echo(f"{op_dir}: {missing}; run `pypto-op verify {typed(op_dir)}`", err=True)
     return int(NOTHING_FOUND)
 
 

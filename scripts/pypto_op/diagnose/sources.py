@@ -18,7 +18,7 @@ from pypto_op.diagnose.readable import check_readable
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.vocabulary import FailureCategory
-from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
+from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace, typed
 
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
@@ -206,7 +206,7 @@ def _operator(operator: OpWorkspace) -> Source:
         pieces.append(Piece(str(operator.report), 1, json.dumps(report)))
     if not pieces:
         why = "no run has failed here" if not operator.report.is_file() else "its report cannot be read, and no run left a log"
-        raise ContractError(why, file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
+        raise ContractError(why, file=operator.root, remedy=f"run `pypto-op verify {typed(operator.root)}`")
     return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
 
 
@@ -236,9 +236,9 @@ def pointer_of(given: str | Path) -> str:
         return ""
     if failure.get("failure_category") == FailureCategory.PRECISION:
         case = failure.get("case_id")
-        return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
+        return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {typed(operator.root)}`"
     said = failure.get("summary")
-    return f"the verdict's own reason is the cause: {said}; next: pypto-op triage {operator.root}" if said else ""
+    return f"the verdict's own reason is the cause: {said}; next: pypto-op triage {typed(operator.root)}" if said else ""
 
 
 def _impl_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:

@@ -22,7 +22,7 @@ from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 _BAD = (Status.FAIL, Status.ERROR)
 _OTHER_REPORT = "report.json"
@@ -97,13 +97,13 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
         notes.append(f"the last verdict is {report['status']}: only the words of --log were looked at")
         report = None
     if report is None and log is None and failure_of(operator, None) is None:
-        raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
+        raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {typed(operator.root)}`")
     error = (report or {}).get("error") or {}
     if log is None and error.get("kind") == "contract":  # no kernel was judged, so there is no failure of one
         raise ContractError(
             f"the last run gave no verdict: {error['message']}",
             file=operator.report,
-            remedy=f"mend that, then run `pypto-op verify {operator.root}`",
+            remedy=f"mend that, then run `pypto-op verify {typed(operator.root)}`",
         )
     signals = _signals(operator, report, log)
     row = next(row for row in rows() if signals.holds(row))

@@ -15,11 +15,11 @@ from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_OP_DIR = op_dir_argument(begun=False)
-_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself", begun=False)
+_OP_DIR = op_dir_argument()
+_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself")
 
 
 @click.command()
@@ -28,7 +28,8 @@ _OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself", begun=False)
 def check(op_dir: Path, as_json: bool) -> int:
     """Check the documents of OP_DIR: schemas, sections, contradictions, and what is left to do.
 
-    A document that does not exist yet is not a finding. Exit 0: nothing found, 1: findings.
+    A document that does not exist yet is not a finding. Exit 0: nothing found, 1: findings,
+    2: no operator lies in OP_DIR.
     """
     from pypto_op.documents import api_report, design, golden, interfaces, memory, spec, suite
 
@@ -43,6 +44,11 @@ def check(op_dir: Path, as_json: bool) -> int:
         (ws.memory, memory.check),
     ]
     found = {path: run(path) for path, run in checks if path.exists()}
+    if all(found.get(path) == [] for path in (ws.spec, ws.interfaces, ws.suite)):
+        ports = (port.dtype for port in interfaces.load(ws.interfaces).primary_inputs)
+        step = f"run `pypto-op harness new --force {typed(op_dir)}`, or add some"
+        for dtype in suite.untried(suite.load(ws.suite), spec.load(ws.spec).supported_dtypes, ports):
+            found[ws.suite].append(Finding("cases", f"SPEC.md supports {dtype}, and no case has it", remedy=step))
     from pypto_op.documents.way import next_step
 
     step = next_step(ws, found)
@@ -158,7 +164,7 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
     ws.eval_dir.mkdir(exist_ok=True)
     write_atomically(ws.interfaces, text)
     first = "fill in the TODOs, then run" if "TODO" in text else "run"
-    told = f"{ws.interfaces}: {first} `pypto-op interfaces check {op_dir}`"
+    told = f"{ws.interfaces}: {first} `pypto-op interfaces check {typed(op_dir)}`"
     click.echo(json.dumps({"written": str(ws.interfaces)}) if as_json else told)
     return ExitCode.OK
 
@@ -174,7 +180,7 @@ def interfaces_check(op_dir: Path, as_json: bool) -> int:
         return _report({op_dir: document.check(op_dir)}, as_json)
     ws = OpWorkspace.at(op_dir)
     if not os.path.lexists(ws.interfaces):
-        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {op_dir}`")
+        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {typed(op_dir)}`")
     found = document.check(ws.interfaces)
     if not found:
         found = document.check_signature(document.load(ws.interfaces), ws)

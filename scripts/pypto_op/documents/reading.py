@@ -22,6 +22,9 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
 ANEW = "bring it back, or write it anew"
 """What to do about an empty file."""
+_MEND = "mend it there, or bring the file back"
+_ONE_KEY = "keep one of them"
+_FLATTER = "write it flatter"
 
 _YamlBase: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -37,9 +40,9 @@ class _CoreLoader(_YamlBase):  # type: ignore[misc]
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise _Refused(f"the key {_shown(key)} is not text", key_node.start_mark.line + 1)
+                raise _Refused(f"the key {shown(key)} is not text", key_node.start_mark.line + 1, "put it in quotes")
             if key in mapping:
-                raise _Refused(f"the key {_shown(key)} occurs twice", key_node.start_mark.line + 1)
+                raise _Refused(f"the key {shown(key)} occurs twice", key_node.start_mark.line + 1, _ONE_KEY)
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
@@ -47,9 +50,9 @@ class _CoreLoader(_YamlBase):  # type: ignore[misc]
 class _Refused(Exception):
     """A construct that YAML allows and this bundle does not."""
 
-    def __init__(self, problem: str, line: int) -> None:
+    def __init__(self, problem: str, line: int, remedy: str) -> None:
         super().__init__(problem)
-        self.problem, self.line = problem, line
+        self.problem, self.line, self.remedy = problem, line, remedy
 
 
 # At most 18 digits: anything longer is no dimension, and Python refuses to convert very long ones.
@@ -129,13 +132,13 @@ def parse_yaml(text: str, *, file: Path | str | None = None, first_line: int = 1
         _refuse_hostile_events(text)
         return yaml.load(text, Loader=_CoreLoader)  # noqa: S506 - a subclass of the safe loader
     except _Refused as error:
-        raise refuse(error.problem, error.line) from None
+        raise refuse(error.problem, error.line, error.remedy) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         problem = str(error.problem or error.context or "broken")
-        raise refuse(f"not valid YAML: {problem}", None if mark is None else mark.line + 1) from None
+        raise refuse(f"not valid YAML: {problem}", None if mark is None else mark.line + 1, _MEND) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise refuse(f"not valid YAML: {str(error).splitlines()[0][:160]}", None) from None
+        raise refuse(f"not valid YAML: {str(error).splitlines()[0][:160]}", None, _MEND) from None
 
 
 def _refuse_hostile_events(text: str) -> None:
@@ -144,14 +147,14 @@ def _refuse_hostile_events(text: str) -> None:
     for event in events:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _Refused("anchors and aliases are not allowed: write the value out", line)
+            raise _Refused("anchors and aliases are not allowed", line, "write the value out")
         tag = getattr(event, "tag", None)
         if tag:
-            raise _Refused(f"the tag {_shown(tag)} is not allowed", line)
+            raise _Refused(f"the tag {shown(tag)} is not allowed", line, "write the value without it")
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > MAX_DEPTH:
-                raise _Refused(f"nested deeper than {MAX_DEPTH} levels", line)
+                raise _Refused(f"nested deeper than {MAX_DEPTH} levels", line, _FLATTER)
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             depth -= 1
 
@@ -171,11 +174,11 @@ def parse_json(text: str, *, file: Path | str | None = None) -> Any:
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise ContractError(f"not valid JSON: {error.msg}", file=file, where=where) from None
+        raise ContractError(f"not valid JSON: {error.msg}", file=file, where=where, remedy=_MEND) from None
     except RecursionError:
-        raise ContractError("nested too deeply", file=file) from None
+        raise ContractError("nested too deeply", file=file, remedy=_FLATTER) from None
     except ValueError as error:
-        raise ContractError(f"not valid JSON: {str(error)[:160]}", file=file) from None
+        raise ContractError(f"not valid JSON: {str(error)[:160]}", file=file, remedy=_MEND) from None
 
 
 def read_yaml(path: Path | str) -> Any:
@@ -196,7 +199,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"the key {_shown(key)} occurs twice")
+                raise ValueError(f"the key {shown(key)} occurs twice")
             seen.add(key)
     return mapping
 
@@ -212,6 +215,7 @@ def _finite_float(word: str) -> float:
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as Python writes it, cut to what a line of an error has room for."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

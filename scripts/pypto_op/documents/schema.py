@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from jsonschema.exceptions import relevance
 from referencing import Registry, Resource
 
 from pypto_op.bundle_files import schema_path
-from pypto_op.documents.reading import ANEW
+from pypto_op.documents.reading import ANEW, shown
 from pypto_op.errors import ContractError, PyptoOpError
 
 _MAX_MESSAGE = 200
@@ -29,11 +30,13 @@ class Finding:
         where: the place: a path such as `modules[1].inputs[0].source`, a section, or "" for the whole.
         problem: what is wrong, one sentence without a full stop.
         line: line of the file, if known.
+        remedy: what to do about it, where the problem does not say so.
     """
 
     where: str
     problem: str
     line: int | None = None
+    remedy: str = ""
 
     @classmethod
     def of(cls, error: PyptoOpError) -> Finding:
@@ -41,8 +44,9 @@ class Finding:
         return cls(error.where or "", f"{error.problem}; {error.remedy}" if error.remedy else error.problem)
 
     def one_line(self) -> str:
-        """Return `line 3: place: problem`, with only the parts that are known."""
-        parts = [f"line {self.line}" if self.line else "", self.where, self.problem]
+        """Return `line 3: place: problem; remedy`, with only the parts that are known."""
+        problem = f"{self.problem}; {self.remedy}" if self.remedy else self.problem
+        parts = [f"line {self.line}" if self.line else "", self.where, problem]
         return ": ".join(part for part in parts if part)
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def findings(value: Any, name: str, *, prefix: Sequence[str | int] = ()) -> list
     errors = list(validator(name).iter_errors(value))
     of_wrong_type = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     telling = (error for error in errors if error.validator == "type" or tuple(error.absolute_path) not in of_wrong_type)
-    found = {_finding(error, prefix) for error in telling}
+    found = {_finding(error, name, prefix) for error in telling}
     return sorted(found, key=lambda finding: (finding.where, finding.problem))
 
 
@@ -116,13 +120,37 @@ def raise_first(found: Sequence[Finding], *, file: Path | str | None = None) -> 
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     where = f"line {first.line}" if first.line else ""
     where = ": ".join(part for part in (where, first.where) if part)
-    raise ContractError(first.problem + more, file=file, where=where or None)
+    raise ContractError(first.problem + more, file=file, where=where or None, remedy=first.remedy or None)
 
 
-def _finding(error: ValidationError, prefix: Sequence[str | int]) -> Finding:
+def _finding(error: ValidationError, name: str, prefix: Sequence[str | int]) -> Finding:
     error = _most_telling(error)
     parts = [*prefix, *error.absolute_path]
-    return Finding(node_path(parts), _message(error))
+    return Finding(node_path(parts), _message(error), remedy=_remedy(error, name))
+
+
+def _remedy(error: ValidationError, name: str) -> str:
+    """Return what to do about a broken rule of schema `name`, "" where its wording says so."""
+    kind, rule, value = str(error.validator), cast(Any, error.validator_value), cast(Any, error.instance)
+    subschema: Any = error.schema
+    if kind == "additionalProperties" and isinstance(value, dict):
+        known = [key for key in subschema.get("properties", {}) if key not in value]
+        near = difflib.get_close_matches(_unnamed(value, subschema), known, n=1)
+        return f"is it {shown(near[0])}?" if near else "take it out"
+    if kind in _SAID:
+        return _SAID[kind]
+    if subschema.get("x-hint") or (kind == "type" and value is None and not error.absolute_path):
+        return ""
+    if kind == "type":
+        return f"write {_words(rule)} there"
+    return f"mend it; schemas/{name}.schema.json says what may stand there"
+
+
+def _unnamed(value: Mapping[str, Any], subschema: Mapping[str, Any]) -> str:
+    """Return the first key of `value` that the schema does not name; "" where it names all."""
+    patterns = subschema.get("patternProperties", {})
+    unnamed = set(value) - set(subschema.get("properties", {}))
+    return min((key for key in unnamed if not any(re.search(pattern, key) for pattern in patterns)), default="")
 
 
 def _most_telling(error: ValidationError) -> ValidationError:
@@ -154,41 +182,37 @@ def _wording(error: ValidationError) -> str:
     rule, value = cast(Any, error.validator_value), cast(Any, error.instance)
     subschema: Any = error.schema
     if kind == "additionalProperties":
-        patterns = subschema.get("patternProperties", {})
-        unnamed = set(value) - set(subschema.get("properties", {}))
-        extra = sorted(key for key in unnamed if not any(re.search(pattern, key) for pattern in patterns))
-        return f"unknown key {_shown(extra[0])}" if extra else error.message
+        extra = _unnamed(value, subschema)
+        return f"unknown key {shown(extra)}" if extra else error.message
     if kind == "required":
         missing = [key for key in rule if key not in value]
-        return f"the key {_shown(missing[0])} is missing" if missing else error.message
+        return f"the key {shown(missing[0])} is missing" if missing else error.message
     hint = subschema.get("x-hint")
     if hint:
-        return f"{_shown(value)}: {hint}"
+        return f"{shown(value)}: {hint}"
     if kind == "type" and value is None and not error.absolute_path:
         return f"the file is empty: there is no {_words(rule)} in it; {ANEW}"
     return _PHRASES.get(kind, lambda *_: error.message)(value, rule)
 
 
+_SAID = {"required": "add it", "enum": "write one of them", "const": "write that"}
+"""What to do about rules whose wording names what is wanted."""
+
 _PHRASES: dict[str, Callable[[Any, Any], str]] = {
-    "type": lambda value, rule: f"{_shown(value)} is not of type {_words(rule)}",
-    "enum": lambda value, rule: f"{_shown(value)} is not one of {', '.join(map(str, rule))}",
-    "const": lambda value, rule: f"{_shown(value)} is not {_shown(rule)}",
-    "anyOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
-    "oneOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
-    "pattern": lambda value, rule: f"{_shown(value)} does not look like {rule}",
+    "type": lambda value, rule: f"{shown(value)} is not of type {_words(rule)}",
+    "enum": lambda value, rule: f"{shown(value)} is not one of {', '.join(map(str, rule))}",
+    "const": lambda value, rule: f"{shown(value)} is not {shown(rule)}",
+    "anyOf": lambda value, rule: f"{shown(value)} has none of the accepted forms",
+    "oneOf": lambda value, rule: f"{shown(value)} has none of the accepted forms",
+    "pattern": lambda value, rule: f"{shown(value)} does not look like {rule}",
     "minItems": lambda value, rule: f"needs at least {rule} item(s), has {len(value)}",
     "maxItems": lambda value, rule: f"may have at most {rule} item(s), has {len(value)}",
     "minProperties": lambda value, rule: f"needs at least {rule} key(s), has {len(value)}",
     "maxLength": lambda value, rule: f"longer than {rule} characters",
     "minLength": lambda value, rule: "empty" if not value else f"shorter than {rule} characters",
-    "not": lambda value, rule: f"{_shown(value)} is not allowed here",
+    "not": lambda value, rule: f"{shown(value)} is not allowed here",
 }
 
 
 def _words(value: str | list[str]) -> str:
     return value if isinstance(value, str) else " or ".join(value)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

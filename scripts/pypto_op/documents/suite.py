@@ -13,7 +13,7 @@ from pypto_op.documents.knobs import JUDGED_BY
 from pypto_op.documents.reading import read_json
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
-from pypto_op.vocabulary import Level
+from pypto_op.vocabulary import DTYPE_ALIASES, Level
 from pypto_op.workspace import OPERATORS_DIR
 
 LEAST_PER_LEVEL = 2
@@ -130,6 +130,20 @@ def check_complete(suite: Suite) -> list[Finding]:
             kind = "different case(s)" if level is Level.L1 else "different case(s) that compare numbers"
             found.append(Finding("cases", f"level {level} has {distinct} {kind}, needs {LEAST_PER_LEVEL}"))
     return found
+
+
+def untried(suite: Suite, supported: Sequence[str], ports: Iterable[str]) -> list[str]:
+    """Return the dtypes that SPEC.md supports and no case has: an older suite beside a newer SPEC.md says nothing of them.
+
+    Args:
+        suite: the whole of it.
+        supported: SPEC.md's `supported_dtypes`.
+        ports: the dtypes that the contract gives inputs, whatever the case says.
+    """
+    given = [case.get("dtype") for case in suite.cases]
+    words = [word for dtype in given for word in (dtype.values() if isinstance(dtype, Mapping) else [dtype])]
+    tried = {DTYPE_ALIASES.get(word, word) for word in (*words, *ports) if isinstance(word, str)}
+    return [dtype for dtype in supported if dtype not in tried]
 
 
 def _what_runs(case: Case) -> str:

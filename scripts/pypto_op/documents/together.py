@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, unwritable
+from pypto_op.workspace import typed
 
 _SCRATCH = "_debug"
 _DRAFTS = "drafts-"
@@ -82,5 +83,5 @@ def check_whole(folder: Path) -> None:
         raise ContractError(
             "old and new files lie side by side: `pypto-op harness new` was stopped while it replaced them",
             file=folder,
-            remedy=f"run `pypto-op harness new --force {folder.parent}`; if they fit each other, remove {mark}",
+            remedy=f"run `pypto-op harness new --force {typed(folder.parent)}`; if they fit each other, remove {mark}",
         )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pypto_op.documents.schema import Finding
 from pypto_op.hashing import sha256_file
 from pypto_op.vocabulary import Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 
 def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None = None) -> str:
@@ -21,7 +19,7 @@ def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None
         ws: the operator.
         findings: of its documents, where they were checked.
     """
-    here = _typed(ws.root)
+    here = typed(ws.root)
     for path, found in (findings or {}).items():
         if found and path != ws.memory:
             return f"mend {path.relative_to(ws.root)}, then run `pypto-op check {here}`"
@@ -30,13 +28,13 @@ def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None
     if "TODO" in ws.spec.read_text(encoding="utf-8", errors="replace"):
         return f"fill in {here}/SPEC.md, then run `pypto-op check {here}`"
     if not ws.golden.is_file() or "TODO" in ws.golden.read_text(encoding="utf-8", errors="replace"):
-        return f"write the formula into {_typed(ws.golden)}, then run `pypto-op check {here}`"
+        return f"write the formula into {typed(ws.golden)}, then run `pypto-op check {here}`"
     if not ws.interfaces.is_file():
         return f"run `pypto-op interfaces new {here}`"
     if not all(path.is_file() for path in (ws.test_inputs, ws.suite)):
         return f"run `pypto-op harness new {here}`"
     if not ws.impl.is_file():
-        return f"write the kernel, {_typed(ws.impl)}, then run `pypto-op verify {here}`"
+        return f"write the kernel, {typed(ws.impl)}, then run `pypto-op verify {here}`"
     return _after_kernel(ws, here)
 
 
@@ -52,8 +50,3 @@ def _after_kernel(ws: OpWorkspace, here: str) -> str:
     if status == Status.PASS:
         return f"PASS: run `pypto-op benchmark {here}` for its time, `pypto-op report {here}` for a page about it"
     return f"{verify}: its verdict is {status}, and its end says what to do"
-
-
-def _typed(path: Path) -> str:
-    near = os.path.relpath(path)
-    return shlex.quote(str(path) if near.startswith("..") else near)

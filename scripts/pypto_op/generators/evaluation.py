@@ -24,7 +24,7 @@ from pypto_op.generators.generated import Fate, Outcome, fate_of, render, write_
 from pypto_op.generators.indices import index_limits
 from pypto_op.generators.overflows import beyond
 from pypto_op.generators.refusals import refusals
-from pypto_op.generators.rehearsal import Progress, Rehearsed, drawable, rehearse
+from pypto_op.generators.rehearsal import Offers, Progress, Rehearsed, drawable, rehearse
 from pypto_op.generators.sources import Sources, gather
 from pypto_op.judge.adversarial import runner_text
 from pypto_op.judge.stressing import KEY, patterns_source
@@ -134,9 +134,9 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        is_end, telling = partial(whole_numbers.has_end, sources), partial(values.telling, maker)
-        known = judged_by, progress, sources.scalars
-        rehearsed = rehearse(ws, cases, *known, maker.in_place_of, maker.spare, is_end, telling, partial(beyond, maker))
+        stays, telling = partial(whole_numbers.stays, sources), partial(values.telling, maker)
+        offers = Offers(maker.in_place_of, maker.spare, stays, telling, partial(beyond, maker))
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, offers)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter

@@ -71,17 +71,33 @@ class Rehearsed:
             self.natural[fit.case["id"]] = fit.natural
 
 
+@dataclass(frozen=True)
+class Offers:
+    """Cases that may be tried beside those of a suite, and which of those stay.
+
+    Attributes:
+        instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
+        spare: gives further cases of a level of which fewer say something than a suite needs.
+        stays: whether a case with another value of a scalar stays however many there are, as one at an end of its range does.
+        telling: gives the cases that may stand beside one that takes a float scalar's default for right; the first that
+            tells it does.
+        beyond: gives the cases of a dtype that may be kept where none shows a number between that float16 does not hold.
+    """
+
+    instead: Callable[[Case], Iterable[Case]] = lambda _: ()
+    spare: Callable[[Level], Iterable[Case]] = lambda _: ()
+    stays: Callable[[Case, str], bool] = lambda case, name: False
+    telling: Callable[[Case], Iterable[Case]] = lambda _: ()
+    beyond: Callable[[str], Iterable[Case]] = lambda _: ()
+
+
 def rehearse(
     ws: OpWorkspace,
     cases: Sequence[Case],
     policy: Policy,
     progress: Progress | None = None,
     scalars: Mapping[str, Any] | None = None,
-    instead: Callable[[Case], Iterable[Case]] = lambda _: (),
-    spare: Callable[[Level], Iterable[Case]] = lambda _: (),
-    is_end: Callable[[Case, str], bool] = lambda case, name: False,
-    telling: Callable[[Case], Iterable[Case]] = lambda _: (),
-    beyond: Callable[[str], Iterable[Case]] = lambda _: (),
+    offers: Offers | None = None,
 ) -> Rehearsed:
     """Run the golden on every case.
 
@@ -91,51 +107,51 @@ def rehearse(
         policy: the operator's tolerance.
         progress: called before each case.
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
-        instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
-        spare: gives further cases of a level of which fewer say something than a suite needs.
-        is_end: whether a case has a scalar at an end of its range; such a one is kept however many there are.
-        telling: gives the cases that may stand beside one that takes a float scalar's default for right; the first that
-            tells it does.
-        beyond: gives the cases of a dtype that may be kept where none shows a number between that float16 does not hold.
+        offers: what may be tried beside; None: nothing.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
         InfraError: the reference process cannot run on this machine.
     """
-    done = Rehearsed([], {})
-    kept, dropped = done.cases, done.dropped
+    done, offers, defaults = Rehearsed([], {}), offers or Offers(), scalars or {}
     with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side, ExitStack() as stack:
         stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
-        names = [varied_integer(case, scalars or {}) for case in cases]
-        usual = [varied_floats(case, scalars or {}) for case in cases]
-        plain = [(case, own) for case, name, own in zip(cases, names, usual, strict=True) if not name]
-        begun = _begun(side, plain)
+        names = [varied_integer(case, defaults) for case in cases]
+        usual = [varied_floats(case, defaults) for case in cases]
+        begun = _begun(side, [(case, own) for case, name, own in zip(cases, names, usual, strict=True) if not name])
         for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
-            others = sum(varied_integer(other, scalars or {}) == varied for other in kept) if varied else 0
-            if others >= _VALUES and not is_end(case, varied):
+            others = sum(varied_integer(other, defaults) == varied for other in done.cases) if varied else 0
+            if others >= _VALUES and not offers.stays(case, varied):
                 continue
             told = side.do(partial(rehearsed, case=case, varied=varied)) if varied else begun[case["id"]].result()
-            fit = _unless_known(told, kept)
-            if isinstance(fit, str):
-                dropped[case["id"]] = fit
-                tries = (_unless_known(side.do(partial(rehearsed, case=other, varied=varied)), kept) for other in instead(case))
-                fit = next((other for other in tries if isinstance(other, Fit)), None)
+            kept = _fitting(side, done, case, told, varied, offers)
+            if kept is not None and kept.hides:
+                _tell(side, done, case, offers.telling(case), usual[number])
+        for case in _spares(done.cases, offers.spare):
+            fit = _unless_known(side.do(partial(rehearsed, case=case)), done.cases)
             if isinstance(fit, Fit):
                 done.keep(fit)
-                if fit.hides:
-                    _tell(side, done, case, telling(case), usual[number])
-        for case in _spares(kept, spare):
-            fit = _unless_known(side.do(partial(rehearsed, case=case)), kept)
-            if isinstance(fit, Fit):
-                done.keep(fit)
-        _overflow(side, done, beyond)
-    if not kept:
-        name, why = next(iter(dropped.items()))
+        _overflow(side, done, offers.beyond)
+    if not done.cases:
+        name, why = next(iter(done.dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
     return done
+
+
+def _fitting(side: SideBySide, done: Rehearsed, case: Case, told: Fit | Nothing, varied: str, offers: Offers) -> Fit | None:
+    """Keep a case that says something, or the first in its place that does; return what was kept."""
+    fit = _unless_known(told, done.cases)
+    if isinstance(fit, str):
+        done.dropped[case["id"]] = fit
+        others = (side.do(partial(rehearsed, case=other, varied=varied)) for other in offers.instead(case))
+        tries = (_unless_known(other, done.cases) for other in others)
+        fit = next((other for other in tries if isinstance(other, Fit)), None)
+    if fit is not None:
+        done.keep(fit)
+    return fit
 
 
 def _begun(side: SideBySide, cases: Sequence[tuple[Case, Mapping[str, float]]]) -> dict[str, Future[Fit | Nothing]]:

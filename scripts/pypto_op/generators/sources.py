@@ -21,7 +21,7 @@ from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of, tiles_in
 from pypto_op.errors import ContractError
 from pypto_op.generators import contractions, golden_axes
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
 """Integer dtypes, with the least value and the first one that is too large of a tensor that nothing is said about."""
@@ -230,7 +230,7 @@ def gather(ws: OpWorkspace) -> Sources:
         ContractError: a document or the golden is missing or malformed, or they are about different operators.
     """
     if ws.spec.is_file() and not ws.interfaces.is_file():
-        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {ws.root}`")
+        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {typed(ws.root)}`")
     spec = spec_document.load(ws.spec)
     interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
     rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, ws.spec)

@@ -17,7 +17,7 @@ from pypto_op.generators.sources import scalar_defaults
 from pypto_op.generators.test_cases import p0_cases, small_cases
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 _FOLDERS = {
     True: 'os.path.join(os.path.dirname(_test_dir), "eval"), os.path.dirname(_test_dir), _test_dir',
@@ -56,7 +56,7 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     """
     path = _path(ws, phase)
     option = "--e2e" if phase is None else f"--up-to-module {phase}"
-    remedy = f"run `pypto-op tests new {ws.root} {option} --force`; tests of your own go into other files"
+    remedy = f"run `pypto-op tests new {typed(ws.root)} {option} --force`; tests of your own go into other files"
     if not path.is_file():
         raise ContractError("is missing", file=path, remedy=remedy)
     if read_text(path) != test_text(ws, phase):

@@ -134,8 +134,8 @@ def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[i
     return tuple(value for value in _wanted(sources, name, sizes) if _legal(sources, {**sizes, name: value}))
 
 
-def has_end(sources: Sources, case: Case, name: str) -> bool:
-    """Whether a case has a whole number at one of its `whole_ends`, or `along` an axis."""
+def stays(sources: Sources, case: Case, name: str) -> bool:
+    """Whether a case stays however many values its whole number has: at one of its `whole_ends`, or long (`along`, `past`)."""
     if case["level"] == str(Level.L4):
         return True
     others = {other: case[other] for other in sources.whole_numbers if other in case and other != name}

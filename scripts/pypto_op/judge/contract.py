@@ -60,6 +60,8 @@ class Contract:
     """Inputs that are tables, the same for every seed."""
     nan_is_legal: bool = False
     """SPEC.md speaks of NaN and does not rule it out."""
+    untried: Sequence[str] = ()
+    """Dtypes that SPEC.md supports and no case has."""
 
     @property
     def total_modules(self) -> int:
@@ -287,4 +289,5 @@ def load_contract(
         rows=spec.rows,
         fixed_inputs=frozenset(spec.fixed_inputs),
         nan_is_legal=special_values.says_nan(read_text(workspace.spec)),
+        untried=suite_document.untried(cases, spec.supported_dtypes, (port.dtype for port in interfaces.primary_inputs)),
     )

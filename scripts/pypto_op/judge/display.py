@@ -28,6 +28,7 @@ _STYLE = {
     Status.SKIPPED: "yellow",
 }
 _SHOWN_OUTPUT = 30
+_NAMED_CASES = 4
 
 
 _PIPE_WIDTH = 160
@@ -70,8 +71,8 @@ def show_report(
         status = report["per_mode_status"].get(mode, Status.SKIPPED)
         if status == Status.SKIPPED and entry["reason"]:
             console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
-        elif entry["caveats"]:
-            console.print(f"[dim]{escape(' '.join(entry['caveats']))}[/dim]", soft_wrap=True)
+        for caveat in entry["caveats"] if status != Status.SKIPPED or not entry["reason"] else ():
+            console.print(f"[dim]{escape(caveat)}[/dim]", soft_wrap=True)
     if answer and file is not None:
         console.print(escape(answer), soft_wrap=True)
         if step := after_failure(report, file):
@@ -120,13 +121,20 @@ def _table(report: Mapping[str, Any]) -> Table:
 
 
 def _show_reasons(console: Console, report: Mapping[str, Any]) -> None:
-    """Say why each case but the first failure does not pass; in a column the sentences would push the numbers out."""
+    """Say why cases but the first failure do not pass; in a column the sentences would push the numbers out.
+
+    What a file that does not load says of every case is told once.
+    """
     first = (report["first_failure"] or {}).get("case_id")
+    alike: dict[str, list[str]] = {}
     for check in report["checks"]:
         results = [check["modes"].get(mode, {}) for mode in _judged_modes(report)]
         reasons = dict.fromkeys(r["reason"] for r in results if r and r["status"] != Status.PASS and r["reason"])
         if reasons and check["id"] != first:
-            console.print(f"{escape(check['id'])}: {escape('; '.join(reasons))}")
+            alike.setdefault("; ".join(reasons), []).append(check["id"])
+    for reason, cases in alike.items():
+        named = cases if len(cases) <= _NAMED_CASES else [*cases[:_NAMED_CASES], f"{len(cases) - _NAMED_CASES} more"]
+        console.print(escape(f"{', '.join(named)}: {reason}"))
 
 
 def _show_not_shown(console: Console, report: Mapping[str, Any]) -> None:
@@ -183,7 +191,7 @@ def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool, a
         console.print(f"[bold]first failure:[/bold] case {escape(case)}, {escape(failure['summary'])}")
     facts = {
         "category": failure["failure_category"],
-        "fingerprint": failure["divergence_fingerprint"],
+        "fingerprint": failure["divergence_fingerprint"] if failure["case_id"] else None,  # else nothing ran in any mode
         "boundary": failure["failing_module_boundary"] and f"M{failure['failing_module_boundary']}",
         "first bad output": failure.get("first_bad_output"),
         "cpu_reproducer_candidate": "yes" if failure.get("cpu_reproducer_candidate") else None,

@@ -191,11 +191,12 @@ def _middle_cut(text: str, limit: int) -> str:
     return f"{text[:half]}\n... ({len(text) - 2 * half} characters cut) ...\n{text[-half:]}"
 
 
-def mode_entry(availability: Availability) -> dict[str, Any]:
-    """Return the `modes` entry of a back end."""
+def mode_entry(availability: Availability, untried: Sequence[str]) -> dict[str, Any]:
+    """Return the `modes` entry of a back end; `untried` are dtypes that SPEC.md supports and no case has."""
+    untold = [f"Not shown: {', '.join(untried)}, which SPEC.md supports and no case has."] if untried else []
     return {
         "numeric": availability.ok and availability.numeric,
-        "caveats": [_sentence(caveat) for caveat in availability.caveats] if availability.ok else [],
+        "caveats": [_sentence(caveat) for caveat in (*availability.caveats, *untold)] if availability.ok else [],
         "reason": _sentence(availability.reason),
     }
 

@@ -299,7 +299,8 @@ class _Verification:
             inspect=request.inspect,
             seed=request.seed,
         )
-        result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
+        untried = self.contract.untried if self.contract else ()
+        result["modes"] = {str(mode): reports.mode_entry(a, untried) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
         return result
 

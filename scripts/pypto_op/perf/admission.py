@@ -13,7 +13,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ def whole_pass(ws: OpWorkspace, contract: Contract, mode: Mode | None = None) ->
         raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
     passes = list(evidence.sealed_passes(ws, partial=True))
     if not passes:
-        remedy = f"run `pypto-op verify {ws.root}` first"
+        remedy = f"run `pypto-op verify {typed(ws.root)}` first"
         raise ContractError("there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=remedy)
     whole = [p for p in passes if p["status"] == Status.PASS and p["policy"] == contract.policy.as_dict()]
     if not whole:
         raise ContractError(
             "what passed is PARTIAL: a part of the suite only, or another tolerance than SPEC.md's",
             file=ws.report,
-            remedy="run `pypto-op verify` without --levels, --case and --policy",
+            remedy=f"run `pypto-op verify {typed(ws.root)}` without --levels, --case and --policy",
         )
     if mode is None:
         return whole[0]
@@ -117,7 +117,7 @@ def refuse_unjudged(ws: OpWorkspace, verdict: Mapping[str, Any], modes: Iterable
             raise ContractError(
                 f"the PASS says nothing about {mode}, where it is {status}",
                 file=ws.report,
-                remedy=f"run `pypto-op verify --modes {mode}` first",
+                remedy=f"run `pypto-op verify {typed(ws.root)} --modes {mode}` first",
             )
 
 
@@ -140,5 +140,6 @@ def _refuse_base(ws: OpWorkspace, base: Path) -> None:
     if not base.is_file():
         raise ContractError("no such kernel to compare with", file=base, remedy="name a file with --compare")
     if next(evidence.sealed_passes(ws, impl=base), None) is None:
-        remedy = f"run `pypto-op verify {ws.root} --impl {base} --report {evidence.evidence_dir(ws) / 'base.json'}` first"
+        report = typed(evidence.evidence_dir(ws) / "base.json")
+        remedy = f"run `pypto-op verify {typed(ws.root)} --impl {typed(base)} --report {report}` first"
         raise ContractError("there is no sealed PASS for the kernel to compare with", file=base, remedy=remedy)

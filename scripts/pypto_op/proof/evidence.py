@@ -74,13 +74,8 @@ def seal(report: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, "seal": f"{_ALGORITHM}:{key_id(key)}:{mac(_DOMAIN, canonical_json(body), key)}"}
 
 
-def check_seal(report: Mapping[str, Any], *, trusted_key_id: str | None = None) -> bool:
-    """Say whether this account's judge sealed exactly this report.
-
-    Args:
-        report: a report as it was read.
-        trusted_key_id: when given, only a seal of the key with this id counts.
-    """
+def check_seal(report: Mapping[str, Any]) -> bool:
+    """Say whether this account's judge sealed exactly this report, as it was read."""
     parts = str(report.get("seal", "")).split(":")
     if len(parts) != 3 or parts[0] != _ALGORITHM:
         return False
@@ -88,8 +83,7 @@ def check_seal(report: Mapping[str, Any], *, trusted_key_id: str | None = None) 
     if any(_unbound(body)):
         return False
     key = load_key()
-    own = key_id(key)
-    if parts[1] != own or trusted_key_id not in (None, own):
+    if parts[1] != key_id(key):
         return False
     try:
         return hmac.compare_digest(parts[2].encode(), mac(_DOMAIN, canonical_json(body), key).encode())

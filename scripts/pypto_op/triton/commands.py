@@ -85,6 +85,15 @@ def _numbers(words: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
+def _no_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return `value`; refuse the file that `validate --policy` takes."""
+    if value is not None and Path(value).is_file():
+        raise click.BadParameter(
+            "it names a tolerance, and this is a file; `verify --static_policy` takes that of the static check"
+        )
+    return value
+
+
 def _project_options(command: Any) -> Any:
     for option in (
         click.option("--op_name", required=True, help="Name of the operator: {op_name}_torch.py is the task."),
@@ -92,7 +101,7 @@ def _project_options(command: Any) -> Any:
         click.option("--triton_impl_name", default="triton_ascend_impl", help="Name of the implementation, without {op_name}_."),
         click.option("--output", type=click.Path(path_type=Path), default=None, help="Where the result goes."),
         click.option("--target", type=_TARGETS, default="auto", help="Where to run; default: the device that is there."),
-        click.option("--policy", default=None, help="Tolerance policy; default: mere_mare with the contract's thresholds."),
+        click.option("--policy", default=None, callback=_no_file, help="Name of a tolerance; default: mere_mare, as contracted."),
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on standard output."),
     ):
         command = option(command)

@@ -39,7 +39,6 @@ _DOMAIN = "pypto-op candidate "
 class Fate(Word):
     """What became of a candidate."""
 
-    LIMITS = "against the limits"
     NO_RUN = "does not run"
     WRONG = "wrong"
     SLOWER = "slower"

@@ -11,6 +11,7 @@ from pypto_op.state.model import State, is_staged, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
 from pypto_op.vocabulary import Stage, Status
 from pypto_op.workflow import workflow
+from pypto_op.workspace import typed
 
 
 @gate
@@ -106,7 +107,7 @@ def _harness_fit(context: Context) -> None:
             f"the self-test of the harness fails ({names}): {first['problem']}",
             file=first["file"],
             where=first["where"],
-            remedy=f"{first['remedy'] or 'mend it'}; `pypto-op verify {context.ws.root} --self-test` shows all",
+            remedy=f"{first['remedy'] or 'mend it'}; `pypto-op verify {typed(context.ws.root)} --self-test` shows all",
         )
     if result["status"] != Status.PASS:
         raise Refused(f"the self-test of the harness says {result['status']}", file=context.ws.root, remedy="repeat it")

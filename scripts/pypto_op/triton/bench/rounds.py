@@ -18,8 +18,9 @@ from pypto_op.triton.bench.request import Request
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import Judgement, compare, judge, policy_of, second_look
+from pypto_op.triton.run.judgement import Judgement, compare, judge, second_look
 from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.request import policy_of
 from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
 from pypto_op.triton.run.targets import Place, Target, versions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 NAME = "IMPORT.md"
@@ -86,7 +87,8 @@ def shape(given: dict[str, Any]) -> str:
 
 
 def _commands(result: dict[str, Any], indent: str, folder: str = ".") -> list[str]:
+    implementation = f"{folder}/{result['implementation']}"
     return [
-        f"{indent}pypto-op triton validate {folder}/{result['implementation']}",
-        f"{indent}pypto-op triton verify --op_name {result['op_name']} --verify_dir {folder}",
+        f"{indent}pypto-op triton validate {shlex.quote(implementation)}",
+        f"{indent}pypto-op triton verify --op_name {result['op_name']} --verify_dir {shlex.quote(folder)}",
     ]

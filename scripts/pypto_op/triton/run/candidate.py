@@ -172,18 +172,8 @@ class Candidate:
         configurations.turns = message["turns"]
         products = self._launches.bounds.products
         products.rounded, products.met = message["rounded"], False
-        first: Any = None
-        if message["warmed"] is not None:
-            others = map_tensors(self._inputs, same_layout)
-            if message["warmed"] == earlier.OTHER:
-                others = models.placed(given["earlier"], self._device)
-            else:
-                earlier.fill(others, self._inputs, message["warmed"])
-            with reloaded.others(models.weights_of(self._model), message["reloads"]):
-                self._launches.begin(tensors_of(others), models.held_by(self._model))
-                first = self._loose(lambda: self._forward(others, seed))
-            chosen = self._launches.chosen.outputs(tensors_of(first))
-            facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}
+        first, before_it = (None, {}) if message["warmed"] is None else self._warm(message, given)
+        facts |= before_it
         kept = models.marks(first)
         inputs = beyond.copies(self._inputs)
         before = models.marks(inputs)
@@ -207,6 +197,19 @@ class Candidate:
         facts |= {"overwritten": bool(models.changed(first, kept))}
         facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
+
+    def _warm(self, message: dict[str, Any], given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Call forward before the judged call, on other inputs; return what it returned, and what it used."""
+        if message["warmed"] == earlier.OTHER:
+            others = models.placed(given["earlier"], self._device)
+        else:
+            others = map_tensors(self._inputs, same_layout)
+            earlier.fill(others, self._inputs, message["warmed"])
+        with reloaded.others(models.weights_of(self._model), message["reloads"]):
+            self._launches.begin(tensors_of(others), models.held_by(self._model))
+            first = self._loose(lambda: self._forward(others, message["seed"]))
+        chosen = self._launches.chosen.outputs(tensors_of(first))
+        return first, {"before": {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}}
 
     def _in_orders(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Run a new model once in each order; where numbers come from, other calls tell."""

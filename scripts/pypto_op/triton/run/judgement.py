@@ -10,23 +10,12 @@ import torch
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
-from pypto_op.documents.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy
 from pypto_op.triton.run import natural
 from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.packing import elements_of, map_tensors, tensors_of
+from pypto_op.triton.run.request import policy_of
 from pypto_op.twins.ties import nearest
-
-DEFAULT_POLICY: dict[str, Any] = {
-    "name": "mere_mare",
-    "version": 1,
-    # What is computed in 64 bits is held to 64 bits: the rule's fallback of 2^-13 would let errors of float32 pass.
-    "per_dtype": {name: {"clamp": 2.0**-13, "mere": 2.0**-24, "mare": 2.0**-20} for name in ("float64", "complex128")},
-}
-
-
-def policy_of(word: str | None) -> Policy:
-    """Return the policy of that name; the seed's double threshold, with float64 judged as float64, for None."""
-    return get_policy(DEFAULT_POLICY if word is None else word)
 
 
 @dataclass

@@ -7,10 +7,8 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
-from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.triton.run import (
@@ -22,17 +20,15 @@ from pypto_op.triton.run import (
     reloaded,
     remote,
     reordered,
-    results,
     skewed,
     small,
-    summary,
     trivial,
 )
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
+from pypto_op.triton.run.judgement import Judgement, judge, second_look
 from pypto_op.triton.run.model import numbers_of
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
@@ -41,7 +37,7 @@ from pypto_op.triton.run.reading import Beside
 from pypto_op.triton.run.replay import History
 from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import Answered, CandidateSession, Started, TaskSession, Told
-from pypto_op.triton.run.targets import Place, versions
+from pypto_op.triton.run.targets import Place
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
@@ -53,14 +49,15 @@ _MOST_CASES = 100_000
 class Run:
     """One verification, which began then (`time.monotonic`)."""
 
-    def __init__(self, project: Project, request: Request, progress: Callable[[Case], None] | None, begun: float) -> None:
-        self.project, self.request, self.progress, self.started = project, request, progress, begun
+    def __init__(
+        self, project: Project, request: Request, progress: Callable[[Case], None] | None, begun: float, policy: Policy | None
+    ) -> None:
+        self.project, self.request, self.progress, self.started, self.policy = project, request, progress, begun, policy
         self.cases: list[Case] = []
         self.total: int | None = None
         self.seeds = [_FIRST_SEED, *(secrets.randbelow(2**31) for _ in range(max(0, request.seeds - 1)))]
         self.place: Place | None = None
         self.desk: JudgeDevice  # of `place`
-        self.policy: Policy | None = None
         self.hashes: dict[str, str] = {}
         self.history = History()
         self.beside = Beside(project.impl, request.static_policy)
@@ -70,9 +67,6 @@ class Run:
 
     def everything(self, started: Started | PyptoOpError) -> None:
         """Run all passes in processes that have begun to load, or raise why they could not."""
-        self.policy = policy_of(self.request.policy)
-        if self.policy.needs_twins:
-            raise ContractError(f"policy {self.policy.id} needs twins", remedy="use mere_mare or allclose")
         if isinstance(started, PyptoOpError):
             raise started
         self.hashes, self.place = started.hashes, started.place
@@ -251,23 +245,8 @@ class Run:
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
-            causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
-            causes += [edges.TOLD] if reference.get("edged") else []
-            causes += [reloaded.TOLD] if reference.get("reloaded") else []
-            causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
-            causes += aside.own_weights(list(map(str, facts.get("untaken", ()))))
-            judgement = replace(judgement, message="\n".join([judgement.message, *causes]))
-        case.took(facts)
-        case.idle = list(reference.get("idle", ()))
-        case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
-        if number == 0:
-            case.begins(reference, facts)
-            case.said = [*filter(None, [reference.get("one_sign")]), *aside.untested([*case.filled, *case.buffers], case.untaken)]
-            case.said += aside.left_alone(list(map(str, facts.get("left", ()))))
-        elif more := case.more_filled(reference):
-            case.said += aside.untested(more, case.untaken)
-        case.weights = str(facts.get("weights", "none"))
-        case.kernels = sorted({*case.kernels, *map(str, facts.get("kernels", ()))})
+            judgement = _with_causes(judgement, reference, facts)
+        _note(case, number == 0, reference, facts)
         self.keep(case, number, judgement, begin)
         return True
 
@@ -365,26 +344,33 @@ class Run:
 
     def status(self) -> str:
         """Return PASS when every case is right and there is at least one."""
-        return summary.status(self.cases, self.total)
+        passed = sum(case.judgement.ok for case in self.cases)
+        return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
 
-    def result(self, status: str, error: str | None) -> dict[str, Any]:
-        """Return the result, sealed."""
-        policy = self.policy
-        body: dict[str, Any] = {
-            "schema_version": 1,
-            "op_name": self.project.op_name,
-            "impl_name": self.project.impl_name,
-            **summary.of_cases(self.cases, self.total, status, error),
-            "backend": str(self.place.target) if self.place else "none",
-            "caveats": [*(self.place.caveats if self.place else ()), *summary.doubts(self.cases), *self.unlaunched],
-            "seeds": self.seeds,
-            "policy": policy.as_dict() if policy else {},
-            "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),
-            "versions": {**versions(), "pypto-op": __version__},
-            "seconds": round(time.monotonic() - self.started, 3),
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
-        return results.sealed(body)
+
+def _with_causes(judgement: Judgement, reference: dict[str, Any], facts: dict[str, Any]) -> Judgement:
+    """Return the verdict on wrong numbers, with what was moved before that call."""
+    causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
+    causes += [edges.TOLD] if reference.get("edged") else []
+    causes += [reloaded.TOLD] if reference.get("reloaded") else []
+    causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
+    causes += aside.own_weights(list(map(str, facts.get("untaken", ()))))
+    return replace(judgement, message="\n".join([judgement.message, *causes]))
+
+
+def _note(case: Case, first: bool, reference: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Keep what a call told about the case beside its numbers: kernels, weights, what later passes may move, and caveats."""
+    case.took(facts)
+    case.idle = list(reference.get("idle", ()))
+    case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
+    if first:
+        case.begins(reference, facts)
+        case.said = [*filter(None, [reference.get("one_sign")]), *aside.untested([*case.filled, *case.buffers], case.untaken)]
+        case.said += aside.left_alone(list(map(str, facts.get("left", ()))))
+    elif more := case.more_filled(reference):
+        case.said += aside.untested(more, case.untaken)
+    case.weights = str(facts.get("weights", "none"))
+    case.kernels = sorted({*case.kernels, *map(str, facts.get("kernels", ()))})
 
 
 def _host_computed(first: Provenance | None, now: Provenance) -> Judgement | None:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -63,6 +63,8 @@ TOLD_MET = (
 )
 
 
+Write = Callable[[torch.Tensor, torch.Tensor], None]
+"""Changes a copy in its place, beside the tensor that it was made of."""
 Ways = Iterator[tuple[str, Any]]
 """Kinds of inputs: what each is called, and inputs of the same layout as the task's."""
 
@@ -102,8 +104,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     if floats and not alone and skewed.of_one_sign(inputs):
         yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring())
     for name, change in _CHANGES.items() if floats else ():
-        if change is _zero or not alone:
-            yield name, partial(_changed, inputs, change)
+        if change.to_zero or not alone:
+            yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
     if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
         yield f"{REACH} nan", partial(_changed, inputs, _missing(), scales=True)
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
@@ -231,17 +233,18 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
     return changed_copy(inputs, change)
 
 
-def _changed(inputs: Any, write: Callable[[torch.Tensor, torch.Tensor], None], *, scales: bool = False) -> Any | None:
+def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool = False) -> Any | None:
     """Return inputs of the same layout, the floats among them changed; None where none can be.
 
     Args:
         write: into a copy, beside its tensor.
         scales: what may be a scale beside another tensor is changed, too.
+        infinite: what holds infinities or NaN already is changed, too.
     """
     movable = iter(skewed.movable(inputs, scales=scales))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        lost = write is _lose and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+        lost = infinite and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
         if not next(movable) and not lost:
             return False
         write(copy, tensor)
@@ -302,7 +305,7 @@ def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIG
         memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
 
 
-def _mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
+def _mirroring() -> Write:
     """Return what lets a tensor of one sign have the other one in half of its rows, and in some places; each has other ones."""
     turns = itertools.count()
 
@@ -316,7 +319,7 @@ def _mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
     return mirror
 
 
-def _missing() -> Callable[[torch.Tensor, torch.Tensor], None]:
+def _missing() -> Write:
     """Return what puts NaN in the place of some numbers, in each tensor in other places: what is greater is known then."""
     turns = itertools.count()
 
@@ -360,11 +363,25 @@ def _lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:
         memory_of(copy)[first :: max(len(_LOST), copy.numel() // 7)] = value
 
 
-_CHANGES: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {
-    f"{REACH} more": _spread_more,
-    f"{WITHIN} zero": _zero,
-    f"{WITHIN} level": _level,
-    f"{REACH} lost": _lose,
+class _Change(NamedTuple):
+    """How floats are changed.
+
+    Attributes:
+        write: into a copy, beside its tensor.
+        to_zero: it comes to zero, where nothing else is idle.
+        infinite: what holds infinities or NaN already is changed, too.
+    """
+
+    write: Write
+    to_zero: bool = False
+    infinite: bool = False
+
+
+_CHANGES = {
+    f"{REACH} more": _Change(_spread_more),
+    f"{WITHIN} zero": _Change(_zero, to_zero=True),
+    f"{WITHIN} level": _Change(_level),
+    f"{REACH} lost": _Change(_lose, infinite=True),
 }
 
 

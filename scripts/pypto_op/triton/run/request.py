@@ -5,8 +5,30 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pypto_op.backends.base import Limits
+from pypto_op.documents.policy import Policy, get_policy
+from pypto_op.errors import ContractError
+
+_DEFAULT_POLICY: dict[str, Any] = {
+    "name": "mere_mare",
+    "version": 1,
+    # What is computed in 64 bits is held to 64 bits: the rule's fallback of 2^-13 would let errors of float32 pass.
+    "per_dtype": {name: {"clamp": 2.0**-13, "mere": 2.0**-24, "mare": 2.0**-20} for name in ("float64", "complex128")},
+}
+
+
+def policy_of(word: str | None) -> Policy:
+    """Return the policy of that name; the seed's double threshold, with float64 judged as float64, for None.
+
+    Raises:
+        ContractError: there is none, or it takes twins, which only the judge of PyPTO kernels has.
+    """
+    policy = get_policy(_DEFAULT_POLICY if word is None else word)
+    if policy.needs_twins:
+        raise ContractError(f"policy {policy.id} needs twins", remedy="use mere_mare or allclose")
+    return policy
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run.case import Case
+from pypto_op import __version__
+from pypto_op.triton.run.results import sealed
+from pypto_op.triton.run.targets import versions
+
+if TYPE_CHECKING:
+    from pypto_op.triton.run.case import Case
+    from pypto_op.triton.run.passes import Run
 
 _LONGEST = 2000
 _MOST_NUMBERS = 8
 
 
-def status(cases: Sequence[Case], total: int | None) -> str:
-    """Return PASS when every case is right and there is at least one."""
-    passed = sum(case.judgement.ok for case in cases)
-    return "PASS" if cases and passed == total == len(cases) else "FAIL"
+def of(run: Run, status: str, error: str | None) -> dict[str, Any]:
+    """Return the result of a verification, sealed."""
+    policy = run.policy
+    body: dict[str, Any] = {
+        "schema_version": 1,
+        "op_name": run.project.op_name,
+        "impl_name": run.project.impl_name,
+        **of_cases(run.cases, run.total, status, error),
+        "backend": str(run.place.target) if run.place else "none",
+        "caveats": [*(run.place.caveats if run.place else ()), *doubts(run.cases), *run.unlaunched],
+        "seeds": run.seeds,
+        "policy": policy.as_dict() if policy else {},
+        "hashes": run.hashes | ({"policy": policy.digest()} if policy else {}),
+        "versions": {**versions(), "pypto-op": __version__},
+        "seconds": round(time.monotonic() - run.started, 3),
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    return sealed(body)
 
 
 def of_cases(cases: Sequence[Case], total: int | None, status: str, error: str | None) -> dict[str, Any]:

@@ -123,56 +123,22 @@ class Task:
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
-        group: Any = _END
-        while self._position <= message["index"]:
-            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
-            try:
-                group = next(self._cases, _END)
-            except BaseException as error:
-                raise failure_of(error, self._path, Outcome.EXCEPTION, " while it made the inputs") from None
-            self._position += 1
+        index, seed, group = message["index"], message["seed"], self._group(message["index"])
         if group is _END:
             return None, {"end": True}
-        seed = message["seed"]
-        models.seed_all(seed)
-        own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
-        self._varied = []
-        if message["move"] == constructor.MOVE:
-            self._init = constructor.moved(own, message["places"])
-        if not self._builds(seed, other=self._init is not own):
+        own, facts = self._make(message)
+        if facts is None:
             return None, {"same": True}
-        constant = [*filled.names(self._model), *self._alike.names(self._model, seed)]
-        buffers = filled.buffers(self._model)
-        constants = self._constants.names(self._model, seed)
-        self._varied = [name for name in (*constant, *buffers, *constants) if name in message["vary"]]
-        if self._varied:
-            self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        facts = {
-            "filled": constant,
-            "buffers": buffers,
-            "constants": constants,
-            "varied": self._varied,
-            "one_value": one_value.found(inputs),
-        }
-        if message["index"] not in self._movable:
-            self._movable[message["index"]] = skewed.movable(self._inputs)
+        facts["one_value"] = one_value.found(inputs)
+        if index not in self._movable:
+            self._movable[index] = skewed.movable(self._inputs)
             facts |= self._known(own, inputs, weights)
-        self._habits[message["index"]] = masks.habits(self._inputs, self._habits.get(message["index"]))
-        facts["same_inputs"] = self._same.note(message["index"], self._inputs, self._movable[message["index"]])
-        self._places = message["places"]
-        told = message["move"] == constructor.MOVE and self._tells_of(own, seed)
-        facts["skewed"] = message["move"] if told else self._skew(message["index"], message["move"], seed)
-        facts["picked"] = facts["skewed"] == skewed.FAR and message["index"] in self._suits.picked
-        facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
-        if message["move"] == one_value.OTHER:
-            taken, same = bool(facts["skewed"]), self._same.of(message["index"])
-            one = "" if taken else one_value.untested(self._inputs)
-            facts["untested"] = [*filter(None, [one]), *fixed.told(self._inputs, same, taken=taken)]
+        facts |= self._moved(own, message)
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
         self._reloads = message["reloads"]
@@ -181,7 +147,7 @@ class Task:
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
         self._first, self._other = None, None
         if message["after"]:
-            self._other = self._before_other(message["after"], message["index"])
+            self._other = self._before_other(message["after"], index)
             if self._other is None:
                 return None, {"same": True}
             answer["earlier"] = self._other
@@ -191,9 +157,57 @@ class Task:
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, more = self._golden_and_idle(message["index"], seed, gross=facts["skewed"] == skewed.FAR)
+        golden, more = self._golden_and_idle(index, seed, gross=facts["skewed"] == skewed.FAR)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
+
+    def _group(self, index: int) -> Any:
+        """Advance to the case of that index; return its arguments as the task's file gives them, `_END` where there is none."""
+        group: Any = _END
+        while self._position <= index:
+            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
+            try:
+                group = next(self._cases, _END)
+            except BaseException as error:
+                raise failure_of(error, self._path, Outcome.EXCEPTION, " while it made the inputs") from None
+            self._position += 1
+        return group
+
+    def _make(self, message: dict[str, Any]) -> tuple[constructor.Given, dict[str, Any] | None]:
+        """Make the present model; return the task's own numbers, and which weights vary: None where others make no model."""
+        seed = message["seed"]
+        models.seed_all(seed)
+        own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
+        self._varied = []
+        if message["move"] == constructor.MOVE:
+            self._init = constructor.moved(own, message["places"])
+        if not self._builds(seed, other=self._init is not own):
+            return own, None
+        facts = {
+            "filled": [*filled.names(self._model), *self._alike.names(self._model, seed)],
+            "buffers": filled.buffers(self._model),
+            "constants": self._constants.names(self._model, seed),
+        }
+        self._varied = [name for names in facts.values() for name in names if name in message["vary"]]
+        if self._varied:
+            self._model = self._build(seed)
+        return own, {**facts, "varied": self._varied}
+
+    def _moved(self, own: constructor.Given, message: dict[str, Any]) -> dict[str, Any]:
+        """Move the present case's inputs as a message asks; return what was moved, and what could not be."""
+        index, move = message["index"], message["move"]
+        self._habits[index] = masks.habits(self._inputs, self._habits.get(index))
+        facts: dict[str, Any] = {"same_inputs": self._same.note(index, self._inputs, self._movable[index])}
+        self._places = message["places"]
+        told = move == constructor.MOVE and self._tells_of(own, message["seed"])
+        facts["skewed"] = move if told else self._skew(index, move, message["seed"])
+        facts["picked"] = facts["skewed"] == skewed.FAR and index in self._suits.picked
+        facts["edged"] = move == skewed.UP and self._edge(index, message["seed"])
+        if move == one_value.OTHER:
+            taken, same = bool(facts["skewed"]), self._same.of(index)
+            one = "" if taken else one_value.untested(self._inputs)
+            facts["untested"] = [*filter(None, [one]), *fixed.told(self._inputs, same, taken=taken)]
+        return facts
 
     def _before_other(self, what: str, index: int) -> list[Any] | None:
         """Return the inputs of another case, or another draw, for the call before the judged one; None where there are none."""

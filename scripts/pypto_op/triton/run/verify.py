@@ -10,14 +10,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import PyptoOpError
-from pypto_op.triton.run import results
+from pypto_op.triton.run import results, summary
 from pypto_op.triton.run.deadline import TimeIsUp
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.request import Request, policy_of
 from pypto_op.triton.run.sessions import Started, Told
 
 if TYPE_CHECKING:
+    from pypto_op.documents.policy import Policy
     from pypto_op.triton.run.case import Case
+    from pypto_op.triton.run.passes import Run
 
 
 def verify_triton(
@@ -42,34 +44,43 @@ def verify_triton(
         results.check_target(path, "verify result", "failures", own=project.verify_result)
     project.verify_result.unlink(missing_ok=True)
     begun = time.monotonic()
-    started: Started | PyptoOpError
-    try:
-        if request.policy is not None:
-            from pypto_op.documents.policy import get_policy
+    policy, started = _begin(project, request, begun)
+    from pypto_op.triton.run import passes  # with torch
 
-            get_policy(request.policy)  # a wrong name is told before anything starts
-        started = Started(project, request.target, request.limits(begun))
-    except PyptoOpError as problem:
-        started = problem
-    from pypto_op.triton.run.passes import Run
-
-    run = Run(project, request, progress, begun)
-    status = "ERROR"
+    run = passes.Run(project, request, progress, begun, policy)
+    status: str = "ERROR"
     error: str | None = "the run was interrupted"
     try:
-        run.everything(started)
-        status, error = run.status(), None if run.cases else "the task yields no case, so nothing was verified"
-    except TimeIsUp:
-        status, error = "ERROR", f"验证超时: verification timed out after {request.timeout:g} seconds"
-        run.mark_rest("Timeout", error)
-    except Told as told:
-        status, error = "ERROR", f"the task: {told.message}"
-    except PyptoOpError as problem:
-        status, error = "ERROR", problem.one_line()
+        status, error = _ended(run, started)
     finally:
         if isinstance(started, Started):
             started.close()
-        result = run.result(status, error)
+        result = summary.of(run, status, error)
         for path in dict.fromkeys(paths):
             results.write(path, result, "verify_result")
     return result
+
+
+def _begin(project: Project, request: Request, begun: float) -> tuple[Policy | None, Started | PyptoOpError]:
+    """Begin to load task and implementation; return the tolerance too, and what is wrong with the request or the machine."""
+    policy = None
+    try:
+        policy = policy_of(request.policy)  # a wrong name is told before anything starts
+        return policy, Started(project, request.target, request.limits(begun))
+    except PyptoOpError as problem:
+        return policy, problem
+
+
+def _ended(run: Run, started: Started | PyptoOpError) -> tuple[str, str | None]:
+    """Run everything; return the result's status, and why there is no verdict."""
+    try:
+        run.everything(started)
+        return run.status(), None if run.cases else "the task yields no case, so nothing was verified"
+    except TimeIsUp:
+        error = f"验证超时: verification timed out after {run.request.timeout:g} seconds"
+        run.mark_rest("Timeout", error)
+    except Told as told:
+        error = f"the task: {told.message}"
+    except PyptoOpError as problem:
+        error = problem.one_line()
+    return "ERROR", error

@@ -158,12 +158,12 @@ class Machine:
         if self.phase == "forward":
             self.executed.add((source, node))
 
-    def deny(self, node: cst.CSTNode, source: SourceFile, reason: str, *, kind: int = 3, call: str | None = None) -> None:
-        """Record a finding, once per place and reason."""
+    def deny(self, node: cst.CSTNode, source: SourceFile, reason: str, *, call: str | None = None) -> None:
+        """Record that something else than a launch computes, or worse: once per place and reason."""
         key = (id(node), reason)
         if key not in self._seen:
             self._seen.add(key)
-            self.findings.append(Finding(kind, node, source, call or source.text_of(node), reason))
+            self.findings.append(Finding(3, node, source, call or source.text_of(node), reason))
 
     def fresh(self, origin: str = "fresh", written: int = NO) -> Tensor:
         """Return a tensor in memory of its own."""
