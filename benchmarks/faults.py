@@ -123,6 +123,7 @@ _SOURCES = (".py", ".yaml")
 def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
     """Plant a fault, verify, and ask the debugger; return what it said, what it should have said, and what that took."""
     from pypto_op.backends.base import Limits
+    from pypto_op.judge.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace
@@ -133,7 +134,7 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
         for name, text in fault.files.items():
             (root / name).write_bytes(text)
         limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)
-        report = verify_operator(OpWorkspace.at(root), modes=[Mode.SIM], case=fault.case, limits=limits)
+        report = verify_operator(OpWorkspace.at(root), Request(modes=[Mode.SIM], case=fault.case, limits=limits))
         row = {"digest": digest(fault), "debugger": debugger(), "kind": fault.kind, "why": fault.why}
         row |= {"status": report["status"], "cpu": {}}
         if report["status"] not in ("FAIL", "ERROR"):

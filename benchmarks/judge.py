@@ -107,6 +107,7 @@ def _verify(folder: Path, op: str, cases: Sequence[Mapping[str, Any]], *, jobs: 
     """Judge `cases` of a copy of an example; return (wall seconds, processor seconds, report). The zygote is warm."""
     from pypto_op.backends import sim
     from pypto_op.backends.launcher import cpu_seconds
+    from pypto_op.judge.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace
@@ -118,5 +119,5 @@ def _verify(folder: Path, op: str, cases: Sequence[Mapping[str, Any]], *, jobs: 
     ws.suite.write_text(json.dumps({**_suite(op), "cases": list(cases)}), encoding="utf-8")
     _ = sim.prepare().zygote().namespaces  # waits until it is warm
     begun, before = time.perf_counter(), cpu_seconds()
-    report = verify_operator(ws, modes=[Mode.SIM], jobs=jobs, seed=7)
+    report = verify_operator(ws, Request(modes=[Mode.SIM], jobs=jobs, seed=7))
     return time.perf_counter() - begun, cpu_seconds() - before, report

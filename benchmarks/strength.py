@@ -112,6 +112,7 @@ def _variants(op: str, root: Path) -> dict[str, bool]:
     """Judge each honest variant by the case that the tests use; name -> accepted."""
     from tests.markdown_cases.examples import kernels
 
+    from pypto_op.judge.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace
@@ -119,7 +120,7 @@ def _variants(op: str, root: Path) -> dict[str, bool]:
     ws, found = OpWorkspace.at(root), {}
     for kernel in kernels("variants", op):
         ws.impl.write_bytes(kernel.text)
-        found[kernel.name] = verify_operator(ws, modes=[Mode.SIM], case=kernel.case)["status"] in ("PASS", "PARTIAL")
+        found[kernel.name] = verify_operator(ws, Request(modes=[Mode.SIM], case=kernel.case))["status"] in ("PASS", "PARTIAL")
     return found
 
 

@@ -146,6 +146,8 @@ def _begun(folder: Path) -> None:
     ("words", "remedy"),
     [
         (["interfaces", "check"], f"run `pypto-op interfaces new {BEGUN}`"),
+        (["interfaces", "new"], f"write the formula into {BEGUN}/begun_golden.py, then run `pypto-op check {BEGUN}`"),
+        (["cleanup"], f"write the formula into {BEGUN}/begun_golden.py, then run `pypto-op check {BEGUN}`"),
         (["memory", "check"], "name an operator that was made by `pypto-op new`"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

@@ -13,6 +13,7 @@ import pytest
 from tests import quickly
 from tests.markdown_cases.examples import Kernel
 
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 
@@ -28,7 +29,7 @@ def _all(kind: str) -> list:
 
 def _verify(op: str, kernel: Kernel, into: Path, case: str | None) -> dict:
     ws = copy_of(op, into, impl=kernel.text)
-    return verify_operator(ws, modes=[Mode.SIM], case=case)
+    return verify_operator(ws, Request(modes=[Mode.SIM], case=case))
 
 
 @pytest.mark.parametrize(("op", "kernel"), _all("faults"))

@@ -6,6 +6,7 @@ import pytest
 from tests import quickly
 from tests.markdown_cases.examples import kernel
 
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 
@@ -22,7 +23,7 @@ def _inspect(name: str, into) -> dict:
     probe = kernel("probes", OP, name)
     impl = into / f"{name}.py"
     impl.write_bytes(probe.text)
-    return verify_operator(ws, modes=[Mode.SIM], impl=impl, up_to_module=2, case=probe.case, inspect="dstate")
+    return verify_operator(ws, Request(modes=[Mode.SIM], impl=impl, up_to_module=2, case=probe.case, inspect="dstate"))
 
 
 def test_the_carried_gradient_of_the_right_kernel_does_not_drift(tmp_path):

@@ -16,7 +16,7 @@ from pypto_op.generators import suite as suite_cases
 from pypto_op.generators import whole_numbers
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.rehearsal import rehearse
+from pypto_op.generators.rehearsal import Offers, rehearse
 from pypto_op.generators.sources import gather
 from pypto_op.generators.trying import Tried, answered
 from pypto_op.workspace import OpWorkspace
@@ -61,8 +61,8 @@ def tried(ws: OpWorkspace, *beginnings: str) -> list[dict[str, Any]]:
     ws.test_inputs.write_text(inputs_text(sources))
     maker = suite_cases.filled(sources)
     cases = [case for case in maker.cases if case["id"].startswith(beginnings)]
-    ends = partial(whole_numbers.has_end, sources)
-    return rehearse(ws, cases, sources.spec.policy(), scalars=sources.scalars, instead=maker.in_place_of, is_end=ends).cases
+    offers = Offers(instead=maker.in_place_of, stays=partial(whole_numbers.stays, sources))
+    return rehearse(ws, cases, sources.spec.policy(), scalars=sources.scalars, offers=offers).cases
 
 
 def refusing(ws: OpWorkspace, cases: list[dict[str, Any]], kernel: Kernel) -> list[str]:

@@ -20,6 +20,7 @@ from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
 from pypto_op.judge import report as reports
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode
@@ -345,7 +346,7 @@ def test_a_verdict_that_is_stopped_leaves_nothing_running(clean_workspace: Path)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        verify_operator(operator, modes=[Mode.SIM], jobs=2, progress=stop)
+        verify_operator(operator, Request(modes=[Mode.SIM], jobs=2), progress=stop)
     assert left_running(running) == []
 
 

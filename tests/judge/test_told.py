@@ -40,6 +40,13 @@ def test_a_missing_module_is_named_with_its_file(operator: OpWorkspace, file: st
     assert f"{path.name}:" in message and module in message
 
 
+def test_a_case_that_no_memory_holds_is_told_so(tmp_path: Path) -> None:
+    operator = place("sum_diff", tmp_path, cases=[{**CASES[0], "shape": {"N": 10**12, "D": 10**9}}, CASES[1]])
+    answer = verify(operator.root, "--case", "tile")
+    message = answer.report["error"]["message"]
+    assert answer.code == 2 and "test_inputs.py:" in message and "more memory than there is; make the case smaller" in message
+
+
 def test_other_words_of_a_golden_stay_behind_the_barrier(operator: OpWorkspace) -> None:
     operator.golden.write_text("import torch\n\n\ndef sum_diff_golden(x, y):\n    raise ValueError(f'{float(x[0, 0])} secret')\n")
     message = verify(operator.root, "--case", "tile").report["error"]["message"]

@@ -12,6 +12,7 @@ from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_
 from tests.telling import told_lines
 
 from pypto_op.backends import sim
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation import sittings
 from pypto_op.vocabulary import Mode
@@ -133,7 +134,7 @@ def test_a_pass_that_is_not_the_kernels_turns_the_command(tmp_path):
     answer = mutate(ws.root, "--operators", "swapped_outputs", "--no-likeness")
     assert answer.code == 1
     assert {run["kind"]: run["refused"] for run in answer.report["sabotage"]} == {"silent": False, "sentinel": False}
-    assert verify_operator(ws, modes=[Mode.SIM])["first_failure"]["reason"] == "kernel_unused"
+    assert verify_operator(ws, Request(modes=[Mode.SIM]))["first_failure"]["reason"] == "kernel_unused"
 
 
 @pytest.mark.parametrize(

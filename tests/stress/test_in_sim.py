@@ -14,6 +14,7 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
+from pypto_op.judge.request import Request
 from pypto_op.judge.stressing import patterns_source, stress_case, stress_sites
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
@@ -65,7 +66,7 @@ def test_a_case_reaches_its_condition_for_every_seed_and_the_report_tells_it(ws:
     suite: dict[str, Any] = {"schema_version": 1, "op": "sum_diff", "total_modules": 1, "cases": [found.case]}
     assert schema.findings(suite, "adversarial_suite") == []
     ws.suite.write_text(json.dumps(suite))
-    report = verify_operator(ws, modes=[Mode.SIM])
+    report = verify_operator(ws, Request(modes=[Mode.SIM]))
     told = report["checks"][0]["stress"]
     assert told["wanted"] == pytest.approx(1e5) and told["quantile"] == 0.5
     assert told["reached"] >= 0.9e5, "the fresh seed, which nobody knew, is as bad"

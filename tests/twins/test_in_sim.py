@@ -12,6 +12,7 @@ import pytest
 from tests.markdown_cases.examples import kernel
 
 from pypto_op.bundle_files import bundle_root
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
@@ -39,7 +40,7 @@ def judged(
     if edit is not None:
         edit(suite["cases"][0])
     ws.suite.write_text(json.dumps(suite))
-    return verify_operator(ws, modes=[Mode.SIM], policy=policy, seed=5)
+    return verify_operator(ws, Request(modes=[Mode.SIM], policy=policy, seed=5))
 
 
 def by_twin(case: dict[str, Any]) -> None:

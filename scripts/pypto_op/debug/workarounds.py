@@ -20,6 +20,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge.contract import load_contract
+from pypto_op.judge.request import Request
 from pypto_op.judge.subject import resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode, Status
@@ -172,7 +173,7 @@ def precision_debug(
     def judged(file: Path) -> dict[str, Any]:
         report = file.with_suffix(".json") if file.parent == folder else folder / "kernel.json"
         return _state(
-            verify_operator(ws, modes=(Mode.SIM,), impl=file, up_to_module=subject.phase, case=case, seed=SEED, report=report),
+            verify_operator(ws, Request((Mode.SIM,), file, subject.phase, case=case, seed=SEED, report=report)),
             case,
         )
 

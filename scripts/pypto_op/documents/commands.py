@@ -152,9 +152,11 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
     Exit status: 0 written, 2 a document is missing or malformed, or there is a contract.
     """
     from pypto_op.documents.scaffold import new_interfaces
+    from pypto_op.documents.way import need
     from pypto_op.documents.writing import write_atomically
 
     ws = OpWorkspace.at(op_dir)
+    need(ws, ws.golden)
     text = new_interfaces(ws, modules)
     if to_stdout:
         click.echo(text, nl=False)

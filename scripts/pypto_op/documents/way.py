@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pypto_op.documents.schema import Finding
-from pypto_op.hashing import sha256_file
+from pypto_op.hashing import check_readable, sha256_file
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace, typed
 
@@ -36,6 +36,13 @@ def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None
     if not ws.impl.is_file():
         return f"write the kernel, {typed(ws.impl)}, then run `pypto-op verify {here}`"
     return _after_kernel(ws, here)
+
+
+def need(ws: OpWorkspace, *documents: Path) -> None:
+    """Raise ContractError for the first of an operator's files that is not there; the remedy is the next command."""
+    for path in documents:
+        if not path.is_file():
+            check_readable(path, next_step(ws))
 
 
 def _after_kernel(ws: OpWorkspace, here: str) -> str:

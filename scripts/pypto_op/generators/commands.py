@@ -45,7 +45,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     From SPEC.md, module_interfaces.yaml, the tile sizes of DESIGN.md, and what the golden subtracts and reduces. A
     file that somebody edited is kept unless --force. Exit 2: a level is short of cases, or the golden fails on all.
     """
-    from pypto_op.judge.precheck import need
+    from pypto_op.documents.way import need
 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden)
@@ -136,9 +136,9 @@ def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: 
 
     They run as scripts and under pytest. A file that somebody edited is kept unless --force.
     """
+    from pypto_op.documents.way import need
     from pypto_op.errors import ContractError
     from pypto_op.generators.tests import new_tests
-    from pypto_op.judge.precheck import need
     from pypto_op.workspace import parse_phase
 
     if phase is not None and e2e:
@@ -159,9 +159,11 @@ def cleanup(op_dir: Path, force: bool, as_json: bool) -> int:
     Names lose the module suffix, imports of staged files are resolved, comments stay. Exit 1: the linter refuses the
     result. A file that somebody edited is kept unless --force.
     """
+    from pypto_op.documents.way import need
     from pypto_op.generators.integration import cleanup as clean
 
     ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces)
     made = clean(ws, force=force)
     source = str(made.source.relative_to(ws.root))
     _tell(ws, made.files, [f"from {source}", *made.findings], {"source": source, "findings": made.findings}, as_json)

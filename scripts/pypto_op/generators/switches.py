@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints
-from pypto_op.generators import whole_numbers
-from pypto_op.generators.values import float_ends, float_scalars, legal_floats, widest
+from pypto_op.generators import float_scalars, whole_numbers
+from pypto_op.generators.values import widest
 from pypto_op.vocabulary import Level
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ def add(maker: Maker) -> None:
 
     An eps that is added with the wrong sign under `swap` shows beside a large eps alone.
     """
-    said, usual = maker.sources.spec.shape_constraints, float_scalars(maker.sources)
-    others = {name: values[0] for name in usual if (values := legal_floats(maker, name))}
-    ends = {**others, **{name: found[-1] for name in usual if (found := float_ends(maker, name))}}
+    said, usual = maker.sources.spec.shape_constraints, float_scalars.scalars(maker)
+    others = {name: values[0] for name, scalar in usual.items() if (values := scalar.others())}
+    ends = {**others, **{name: found[-1] for name, scalar in usual.items() if (found := scalar.ends())}}
     for switch, value in _positions(maker):
         for word, floats in {"others": others, "ends": ends}.items():
             fresh = floats and (word == "others" or ends != others)

@@ -10,7 +10,8 @@ from pypto_op.documents import constraints, ranges, special_values
 from pypto_op.documents.knobs import ALIKE, RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
-from pypto_op.generators import whole_numbers
+from pypto_op.generators import float_scalars, whole_numbers
+from pypto_op.generators.float_scalars import Scalar
 from pypto_op.generators.sources import CODES, FLOATS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.vocabulary import Level
@@ -50,39 +51,41 @@ _UNMEASURED = ("masked", "closed", "one_inf", "largest")
 _INFINITE = ("one_nan", "masked", "closed", "one_inf")
 _LOW, _LOW_OF_16_BITS = 1e7, 100.0
 """What `low`, -200 and less, is multiplied by."""
-_SMALL_SCALAR = 1e-2
-_LESS, _MORE = 0.6, 1.7
-"""Another value of a float scalar is so many times its default. By a power of two no product is rounded: a kernel that rounds
-after the scale, or puts the scale into 16-bit queries, does then what is right."""
-_INSTEAD_OF_SMALL = 0.3
-"""What small ones become: a share of an eps would not show. No power of two either."""
 
 
 def scalars(maker: Maker) -> None:
     """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
+    floats = float_scalars.scalars(maker)
     for port in maker.sources.interfaces.primary_inputs:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
-        for other in legal_floats(maker, port.name)[:1]:
-            for dtype in maker.sources.spec.supported_dtypes:
-                maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
-            _among_unlike_rows(maker, port.name, other)
-        for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
-            maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=widest(maker.sources), knobs={port.name: other})
-        if (far := _far_below(maker, port.name)) is not None:
-            maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=widest(maker.sources), knobs={port.name: far})
-        for end in float_ends(maker, port.name):
-            # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
-            # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
-            alike = [] if end == 1.0 and port.name in maker.sources.shares else maker.p0
-            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
-                for dtype in maker.sources.spec.supported_dtypes:  # in bfloat16 such values may be all the same
-                    maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
-        for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
-            maker.add(Level.L3, f"zero_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: 0.0})
+        if (scalar := floats.get(port.name)) is not None:
+            _float_scalar(maker, port.name, scalar)
         whole_numbers.add(maker, port.name)
     whole_numbers.together(maker)
+
+
+def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
+    """Add other values of one float scalar."""
+    dtypes, wide = maker.sources.spec.supported_dtypes, widest(maker.sources)
+    for other in scalar.others()[:1]:
+        for dtype in dtypes:
+            maker.add(Level.L3, f"other_{name}", maker.ragged, dtype=dtype, knobs={name: other})
+        _among_unlike_rows(maker, name, other)
+    for other in scalar.across()[:1]:  # a kernel may take the larger of an eps and its default
+        maker.add(Level.L3, f"{name}_across", maker.ragged, dtype=wide, knobs={name: other})
+    for other in scalar.far_below():
+        maker.add(Level.L3, f"{name}_far", maker.ragged, dtype=wide, knobs={name: other})
+    for end in scalar.ends():
+        # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
+        # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
+        alike = [] if end == 1.0 and name in maker.sources.shares else maker.p0
+        for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
+            for dtype in dtypes:  # in bfloat16 such values may be all the same
+                maker.add(Level.L3, f"end_of_{name}", shape, dtype=dtype, knobs={name: end, **knobs})
+    for dtype in dtypes if scalar.may_be_zero() else ():
+        maker.add(Level.L3, f"zero_{name}", maker.ragged, dtype=dtype, knobs={name: 0.0})
 
 
 def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
@@ -99,90 +102,24 @@ def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
         maker.add(Level.L3, f"other_{name}_rows", shape, dtype=widest(maker.sources), knobs={ZONE: zone, name: other})
 
 
-def float_scalars(sources: Sources) -> dict[str, float]:
-    """Return the float scalars with their defaults."""
-    return {name: default for name, default in sources.scalars.items() if isinstance(default, float)}
-
-
-def legal_floats(maker: Maker, name: str) -> list[float]:
-    """Return other values of a float scalar within its range, the most telling first; none for another input."""
-    default = float_scalars(maker.sources).get(name)
-    if default is None:
-        return []
-    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    first = _short(default * _LESS) if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
-    far = [_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)] if abs(default) < _SMALL_SCALAR else []
-    values = (first, _short(default * _MORE), default * 10, default / 10, kept.high, *far)
-    return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
-
-
-def _short(number: float) -> float:
-    """Return a number without the digits that no reader needs."""
-    return float(f"{number:.4g}")
-
-
-def _across_the_default(maker: Maker, name: str) -> list[float]:
-    """Return values on the other side of a float scalar's default than `legal_floats` begins with, the most telling first.
-
-    A share stays a share: what lies between 0 and 1 may be a probability, and a wrapper may refuse a greater one.
-    """
-    default, known = float_scalars(maker.sources).get(name), legal_floats(maker, name)
-    if not default or not known:
-        return []
-    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    nearer = [(1 + default) / 2] if _SMALL_SCALAR <= default < 1 else [_short(default * _MORE), default * 10]
-    values = [default / 1e3, default / 10] if abs(default) < _SMALL_SCALAR else nearer
-    return [value for value in values if kept.holds(value) and (value > default) != (known[0] > default)]
-
-
-def _far_below(maker: Maker, name: str) -> float | None:
-    """Return a tenth of a float scalar's default; None where it may not be so small. A kernel may hold it to one half or more.
-
-    A default that is small already, such as an eps, is crossed elsewhere (`_across_the_default`).
-    """
-    default = float_scalars(maker.sources).get(name)
-    if default is None or abs(default) < _SMALL_SCALAR:
-        return None
-    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    return default / 10 if kept.holds(default / 10) else None
-
-
-def float_ends(maker: Maker, name: str) -> list[float]:
-    """Return the ends that a float scalar may have, but for its default and 0 (`_may_be_zero`)."""
-    default = float_scalars(maker.sources).get(name)
-    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    ends = [end for end in (kept.low, kept.high) if math.isfinite(end) and end != 0.0 and kept.holds(end)]
-    return [] if default is None else [end for end in ends if end != default]
-
-
-def _may_be_zero(maker: Maker, name: str) -> bool:
-    """Whether 0 is an end of a float scalar's range, and not its default: a wrapper may take it for "not given" (`lam or 0.95`).
-
-    Where the golden mixes by it honest forms may part there (`trying.rehearsed`).
-    """
-    default = float_scalars(maker.sources).get(name)
-    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    return default not in (None, 0.0) and 0.0 in (kept.low, kept.high) and kept.holds(0.0)
-
-
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
     """Yield cases in which another value of a float scalar may show, which this one hides: an eps under a step of a thousandth.
 
     First small inputs, since an eps that bounds a norm from below shows on no others; then further values of the scalar, and all
     of them beside other values of the other scalars, one by one and together.
     """
-    usual = float_scalars(maker.sources)
+    usual, floats = float_scalars.defaults(maker.sources), float_scalars.scalars(maker)
     varied = [name for name, default in usual.items() if case.get(name, default) != default]
     if len(varied) != 1:
         return
     [name] = varied
-    across = _across_the_default(maker, name)
-    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else legal_floats(maker, name)
+    across, others = floats[name].across(), floats[name].others()
+    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else others
     if case[name] not in own[:1]:  # an end of its range, beside the case that is for this scalar
         return
     if maker.sources.floating and ZONE not in case:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
-    rest = {other: values[0] for other in usual if other != name and (values := legal_floats(maker, other))}
+    rest = {other: values[0] for other in usual if other != name and (values := floats[other].others())}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
     tried = [{**beside, name: value} for beside in besides for value in own]
     for number, scalars_of in enumerate(tried):

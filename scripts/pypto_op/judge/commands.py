@@ -68,6 +68,7 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     _warm_up(workspace, other, wanted)
     from pypto_op.judge import report as reports
     from pypto_op.judge.display import show_report, verdict_console
+    from pypto_op.judge.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.pool.pool import Pool
 
@@ -81,12 +82,12 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
         memory_mb=wanted.pop("memory_mb"),
     )
     with Pool(pool) as there:
-        options = {"jobs": jobs, "pool": there, "limits": limits, "progress": progress, **wanted}
         if other is not None:
             from pypto_op.judge import other_checks
 
+            options = {"jobs": jobs, "pool": there, "limits": limits, "progress": progress, **wanted}
             return other_checks.run(other, workspace, console, options, as_json=as_json)
-        report = verify_operator(workspace, **options)
+        report = verify_operator(workspace, Request(jobs=jobs, pool=there, limits=limits, **wanted), progress=progress)
     if as_json:
         click.echo(reports.serialise(report), nl=False)
     else:

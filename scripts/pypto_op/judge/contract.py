@@ -16,9 +16,9 @@ from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.policy import Policy, dtype_word, get_policy
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.suite import Suite
+from pypto_op.documents.way import need
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.precheck import need
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:

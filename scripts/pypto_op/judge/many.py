@@ -33,11 +33,12 @@ class _Operators:
     def here(self, payload: Path, say: Say) -> dict[str, Any]:
         """Verify one operator; its report is written, and sealed, here."""
         from pypto_op.judge import report as reports
+        from pypto_op.judge.request import Request
         from pypto_op.judge.verify import verify_operator
 
         row: dict[str, Any] = {"op_dir": str(payload), "op_name": payload.resolve().name}
         try:
-            report = verify_operator(OpWorkspace.at(payload), modes=self._modes, jobs=self._jobs, pool=self._pool)
+            report = verify_operator(OpWorkspace.at(payload), Request(modes=self._modes, jobs=self._jobs, pool=self._pool))
         except PyptoOpError as error:
             nothing = {"status": "ERROR", "cases_passed": 0, "cases_total": 0, "seconds": 0.0}
             return {**row, **nothing, "exit_code": int(error.exit_code), "message": error.one_line()}

@@ -50,16 +50,17 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
 
 
 def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
+    from pypto_op.judge.request import Request
     from pypto_op.judge.sweep import sweep
 
-    kept = ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "pool", "limits", "progress"}
+    kept = ALLOWED["sweep"] | {"modes", "jobs", "pool", "limits"}
 
     def told(k: int, report: Mapping[str, Any]) -> None:
         console.print(f"[bold]M{k}[/bold]")
         show_report(console, report, verdict_only=Status(report["status"]).passed)
 
-    chosen = {name: value for name, value in options.items() if name in kept}
-    result, code = sweep(ws, up_to_module=options["up_to_module"], told=told, **chosen)
+    wanted = Request(**{name: value for name, value in options.items() if name in kept})
+    result, code = sweep(ws, wanted, told=told, progress=options["progress"])
     first = result["smallest_failing_module"]
     where = f"the smallest boundary that fails is M{first}" if first else f"M1 to M{result['up_to_module']} pass"
     console.print(f"{styled(result['status'])}  {escape(ws.name)}: {where}")

@@ -11,7 +11,6 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.documents.policy import get_policy
-from pypto_op.documents.way import next_step
 from pypto_op.errors import ContractError
 from pypto_op.hashing import check_readable
 from pypto_op.workspace import OpWorkspace, parse_phase
@@ -36,13 +35,6 @@ def refuse_ignored(kind: str, options: Mapping[str, Any]) -> None:
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise ContractError(f"--{kind.replace('_', '-')} takes no {flags}", remedy="leave it out")
-
-
-def need(ws: OpWorkspace, *documents: Path) -> None:
-    """Raise ContractError for the first of an operator's files that is not there; the remedy is the next command."""
-    for path in documents:
-        if not path.is_file():
-            check_readable(path, next_step(ws))
 
 
 def check_request(

@@ -141,6 +141,8 @@ _LINE = re.compile(r"([A-Za-z_]\w{0,99}\.py:\d+): ")
 _NAME = r"[A-Za-z_][\w.]{0,99}"
 _MISSING = re.compile(rf"No module named '{_NAME}'|cannot import name '{_NAME}' from '{_NAME}'")
 
+_TOO_LARGE = re.compile(r"MemoryError|can't allocate memory|not enough memory|[Ss]torage size calculation overflowed")
+
 _TEXT_DECIDES = frozenset({Reason.EXCEPTION, Reason.IMPORT_ERROR, Reason.EXITED, Reason.CRASHED})
 
 
@@ -178,13 +180,14 @@ def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory
 
 
 def place_in(detail: str) -> str:
-    """Return of the words of a file that failed only what can hold no value: its line, and the module that is missing.
+    """Return of the words of a file that failed only what can hold no value: its line, a missing module, too little memory.
 
     Args:
         detail: `RunResult.detail` of a golden or of the inputs file, such as "x_golden.py:3: ModuleNotFoundError: ...".
     """
     line, module = _LINE.match(detail), _MISSING.search(detail)
     parts = [line[1] if line else "", f"{module[0]}; it must be installed, or left out" if module else ""]
+    parts += ["it asks for more memory than there is; make the case smaller"] * bool(_TOO_LARGE.search(detail))
     return ": ".join(part for part in parts if part)
 
 

@@ -16,7 +16,7 @@ from pypto_op.vocabulary import Mode
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants judged; `verify_operator` takes the fields as its arguments.
+    """What a caller wants judged.
 
     Attributes:
         modes: where to run; none short-circuits another.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge import report as reports
-from pypto_op.judge.verify import verify_operator
+from pypto_op.judge.request import Request
+from pypto_op.judge.verify import Progress, verify_operator
 from pypto_op.vocabulary import ExitCode, Status
 from pypto_op.workspace import OpWorkspace, parse_phase
 
@@ -25,15 +27,15 @@ Told = Callable[[int, Mapping[str, Any]], None]
 
 
 def sweep(
-    ws: OpWorkspace, *, up_to_module: int | str | None = None, told: Told | None = None, **options: Any
+    ws: OpWorkspace, request: Request, *, told: Told | None = None, progress: Progress | None = None
 ) -> tuple[dict[str, Any], ExitCode]:
     """Judge every phase up to M_K; no phase is spared because an earlier one failed.
 
     Args:
         ws: the operator.
-        up_to_module: K; default: the last phase whose impl lies there.
+        request: how each is judged; its `up_to_module` is K, None: the last phase whose impl lies there.
         told: called with k and its report as soon as it is there.
-        options: passed on to `verify_operator`.
+        progress: as of `verify_operator`.
 
     Returns:
         schema_version, op_name, up_to_module, total_modules, status (the worst), smallest_failing_module (None when
@@ -45,12 +47,12 @@ def sweep(
         InfraError: a report cannot be written.
     """
     wiring = interfaces_document.load(ws.interfaces)
-    last = _last(ws, wiring.total_modules, up_to_module)
+    last = _last(ws, wiring.total_modules, request.up_to_module)
     folder = ws.debug_dir / SWEEP_DIR
     boundaries, codes = [], []
     for k in range(1, last + 1):
         path = folder / f"M{k}.json"
-        report = verify_operator(ws, up_to_module=k, report=path, **options)
+        report = verify_operator(ws, replace(request, up_to_module=k, report=path), progress=progress)
         boundaries.append({"up_to_module": k, "report": str(path.relative_to(ws.root)), **{key: report[key] for key in _TOLD}})
         codes.append(reports.exit_code(report))
         if told is not None:

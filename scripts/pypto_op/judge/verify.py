@@ -43,13 +43,13 @@ from pypto_op.workspace import OpWorkspace, check_runnable
 Progress = Callable[[CaseRecord, int], None]
 
 
-def verify_operator(ws: OpWorkspace, *, progress: Progress | None = None, **wanted: Any) -> dict[str, Any]:
+def verify_operator(ws: OpWorkspace, request: Request | None = None, *, progress: Progress | None = None) -> dict[str, Any]:
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
 
     Args:
         ws: the operator.
+        request: what is wanted; None: every case, in every mode.
         progress: called with each case's record and the number of cases, in no particular order.
-        **wanted: the fields of `Request`.
 
     Returns:
         The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
@@ -58,7 +58,7 @@ def verify_operator(ws: OpWorkspace, *, progress: Progress | None = None, **want
         ContractError: no mode was named, or `report` is a file that is no earlier report.
         InfraError: the report cannot be written or sealed.
     """
-    return _Verification(ws, Request(**wanted)).run(progress)
+    return _Verification(ws, request or Request()).run(progress)
 
 
 def judge_case(

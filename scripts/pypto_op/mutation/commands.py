@@ -60,7 +60,8 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
             click.echo(f"{operator.name:18} {operator.fault}")
         return int(ExitCode.OK)
     from pypto_op.backends import sim
-    from pypto_op.judge.precheck import check_request, need
+    from pypto_op.documents.way import need
+    from pypto_op.judge.precheck import check_request
 
     select(wanted["operators"])
     ws = OpWorkspace.at(op_dir)

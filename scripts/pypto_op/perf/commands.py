@@ -35,7 +35,7 @@ def benchmark(op_dir: Path, as_json: bool, only_history: bool, pool: Address, **
     Exit status: 0 timed, 1 a shape failed while it was timed, 2 there is no PASS for exactly these bytes, 3 nothing to
     time on.
     """
-    from pypto_op.judge.precheck import need
+    from pypto_op.documents.way import need
 
     ws = OpWorkspace.at(op_dir)
     if only_history:

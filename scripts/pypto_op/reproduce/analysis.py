@@ -20,6 +20,7 @@ from pypto_op.generators.sources import FLOATS
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.request import Request as Wanted
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.reproduce import suite_patch
@@ -159,7 +160,7 @@ def _judged_on(suite: Mapping[str, Any], case_id: str, subject: Subject, mode: M
         copy = OpWorkspace.at(root)
         copy.suite.write_text(json.dumps(suite), encoding="utf-8")
         impl = root / subject.impl.relative_to(ws.root) if subject.impl.is_relative_to(ws.root) else subject.impl
-        report = verify_operator(copy, modes=(mode,), impl=impl, up_to_module=subject.phase, case=case_id)
+        report = verify_operator(copy, Wanted(modes=(mode,), impl=impl, up_to_module=subject.phase, case=case_id))
         status = Status(report["status"])
         return Status.PASS if status is Status.PARTIAL else status  # the status of the case, not of the operator
     finally:

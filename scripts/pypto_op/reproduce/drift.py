@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.judge.request import Request
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import devices_first
@@ -66,15 +67,8 @@ def kernel_drift(
     report: Mapping[str, Any] = {}
     if check is None:
         modes = (mode,) if mode is not None else tuple(Mode)
-        report = verify_operator(
-            ws,
-            modes=modes,
-            impl=subject.impl,
-            up_to_module=subject.phase,
-            case=case_id,
-            report=ws.debug_dir / REPORT,
-            seed=_drawn_with(ws) if drawn else None,
-        )
+        seed, to = _drawn_with(ws) if drawn else None, ws.debug_dir / REPORT
+        report = verify_operator(ws, Request(modes, subject.impl, subject.phase, case=case_id, report=to, seed=seed))
         check = _check_of(report, case_id)
         if check is None:
             raise _not_run(report, case_id)

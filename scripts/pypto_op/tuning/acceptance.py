@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pypto_op.judge.inputs import FRESH
 from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation.hunt import Fate
 from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
@@ -126,7 +127,8 @@ class Gatekeeper:
         impl.write_text(text, encoding="utf-8")
         modes, to = (self._clock.mode,), folder / "report.json"
         try:
-            report = verify_operator(self._ws, modes=modes, impl=impl, report=to, jobs=self._jobs, progress=_stop_at_a_wrong_case)
+            wanted = Request(modes, impl, report=to, jobs=self._jobs)
+            report = verify_operator(self._ws, wanted, progress=_stop_at_a_wrong_case)
         except _WrongCase as wrong:
             to.unlink(missing_ok=True)  # it says no more than that the judge was stopped
             return f"the suite refuses it: {wrong}"[:600]

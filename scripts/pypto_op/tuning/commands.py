@@ -39,7 +39,7 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     another search of this operator is running.
     """
     from pypto_op import speaking
-    from pypto_op.judge.precheck import need
+    from pypto_op.documents.way import need
     from pypto_op.pool.pool import Pool
     from pypto_op.tuning.admission import Request, admitted
 

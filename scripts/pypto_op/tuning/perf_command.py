@@ -86,7 +86,7 @@ def _left(folder: Path, leaf: str, *, as_json: bool) -> int:
 
 
 def _run(ws: OpWorkspace, *, as_json: bool) -> int:
-    from pypto_op.judge.precheck import need
+    from pypto_op.documents.way import need
 
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
     from pypto_op import speaking

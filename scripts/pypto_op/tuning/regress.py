@@ -83,9 +83,10 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
 
 def _suite(ws: OpWorkspace, mode: Mode) -> Step:
     """Judge every case of L1 to L5, with fresh seeds and drawn shapes; the verdict is the operator's."""
+    from pypto_op.judge.request import Request
     from pypto_op.judge.verify import verify_operator
 
-    report = verify_operator(ws, modes=(mode,), jobs=None)
+    report = verify_operator(ws, Request(modes=(mode,), jobs=None))
     told = f"{report['status']}, {report['cases_passed']} of {report['cases_total']} cases"
     failure = report.get("first_failure") or {}
     passed = report["status"] == Status.PASS
@@ -139,8 +140,8 @@ def regress(op_dir: Path, base: Path | None, mode: str, as_json: bool) -> int:
     available.
     """
     from pypto_op import speaking
+    from pypto_op.documents.way import need
     from pypto_op.errors import ContractError
-    from pypto_op.judge.precheck import need
 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)

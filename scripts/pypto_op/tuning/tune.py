@@ -11,6 +11,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract
+from pypto_op.judge.request import Request as Wanted
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import REGISTRY
@@ -154,14 +155,14 @@ def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
     write_atomically(ws.debug_dir / ledgers.ROOM / ledgers.BEFORE, before)
     write_atomically(ws.impl, text)
     try:
-        report = verify_operator(ws, modes=(tuned.mode,), jobs=jobs)
+        report = verify_operator(ws, Wanted(modes=(tuned.mode,), jobs=jobs))
         passed = report["status"] == Status.PASS
     except BaseException:
         write_atomically(ws.impl, before)
         raise
     if not passed:
         write_atomically(ws.impl, before)
-        verify_operator(ws, modes=(tuned.mode,), jobs=jobs)
+        verify_operator(ws, Wanted(modes=(tuned.mode,), jobs=jobs))
         assert tuned.chosen is not None
         tuned.chosen.fate, tuned.chosen.reason = Fate.REFUSED, "the judge refused it in the kernel's place"
         tuned.chosen = None
