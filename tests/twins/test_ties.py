@@ -120,6 +120,34 @@ def test_a_threshold_is_no_tie_for_the_value_that_it_was_taken_from() -> None:
         assert bool(missed.reshape(64, -1).any(-1).all()), "in every row"
 
 
+THRESHOLDS = {
+    "median": lambda x: x.median(dim=-1, keepdim=True).values,
+    "median of all": torch.median,
+    "kthvalue": lambda x: x.kthvalue(5, dim=-1).values.unsqueeze(-1),
+    "topk": lambda x: x.topk(3, dim=-1).values[:, -1:],
+    "topk of columns": lambda x: torch.topk(x, 3, dim=0).values[-1:],
+    "sort": lambda x: torch.sort(x, dim=-1).values[:, 4:5],
+    "msort": lambda x: torch.msort(x)[2:3],
+    "mode": lambda x: x.mode(dim=-1, keepdim=True).values,
+    "max": lambda x: x.max(dim=-1, keepdim=True).values,
+    "max of two": lambda x: torch.max(x.roll(1, -1) * 0.5, x.roll(2, -1)),
+}
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS.values(), ids=THRESHOLDS)
+@pytest.mark.parametrize("computed", [False, True])
+def test_equal_values_reach_a_threshold_that_is_one_of_them(threshold: Any, computed: bool) -> None:
+    """A kernel that lost all but one of the values that equal a median passed: asking for an order had set them apart."""
+    x = torch.randint(0, 5, (6, 9), generator=torch.Generator().manual_seed(3)).float() / 3
+
+    def golden(x: torch.Tensor) -> torch.Tensor:
+        values = x.exp() * x if computed else x
+        return (values >= threshold(values)).float()
+
+    for (way,) in ways(golden, x):
+        assert torch.equal(way, golden(x).double())
+
+
 def test_what_lies_beside_a_threshold_by_a_rounding_stays_free() -> None:
     def above(x: torch.Tensor) -> torch.Tensor:
         p = torch.softmax(x.float(), -1)

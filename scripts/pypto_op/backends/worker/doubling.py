@@ -73,6 +73,7 @@ class Doubled(TorchFunctionMode):
         plain, args = args, self._tied(step, args, kwargs)
         if step.narrowed is None:
             result = self._call(func, args, kwargs)
+            result = near_ties.as_they_were(result, step, args[0] if args else None, plain[0] if plain else None, plain, kwargs)
             alike = near_ties.alike(step, plain)
             return result if alike is None else torch.where(alike, func(*plain, **kwargs), result)
         at = next(iter(step.operands))

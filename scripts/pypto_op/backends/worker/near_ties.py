@@ -97,6 +97,8 @@ def moved(
     """
     native = step.operands[at]
     reach = reach_of(wide, native)
+    if step.name == "mode" or (step.name in ORDERS and isinstance(args[-1], torch.Tensor) and len(args) > 1):
+        return wide, 0  # it counts equal values, or takes the greater of two element by element
     if step.name in ORDERS:
         return _reordered(step.name, wide, reach, way, args, kwargs)
     if reach is None:
@@ -156,6 +158,30 @@ def _signs(wide: torch.Tensor, way: int, number: int, drawn: bool) -> torch.Tens
     return (sign * amount).to(wide.device) * (1 if way % 2 else -1)
 
 
+def as_they_were(result: Any, step: Step, moved: Any, wide: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return what an order gave, with the values that stand at its places: it was asked with equal ones set apart.
+
+    A threshold that is taken from them would pass over the values that it is equal to.
+
+    Args:
+        result: of the step: values, places, or both.
+        step: any.
+        moved: the operand that it was given.
+        wide: the operand as it was.
+        args, kwargs: of the call.
+    """
+    if step.name not in ORDERS or moved is wide:
+        return result
+    if isinstance(result, torch.Tensor):
+        if step.name == "msort" and wide.dim():
+            return wide.gather(0, moved.argsort(dim=0))
+        return wide[moved == result].reshape(-1)[0] if result.is_floating_point() and not result.dim() else result
+    values, places = result
+    dim = _dim(step.name, args, kwargs) or 0
+    held = places.unsqueeze(dim) if places.dim() < wide.dim() else places
+    return type(result)((wide.gather(dim, held).reshape(values.shape) if wide.dim() else wide, places))
+
+
 def _reordered(
     name: str, wide: torch.Tensor, reach: torch.Tensor | None, way: int, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[torch.Tensor, int]:
@@ -209,4 +235,4 @@ def _dim(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | Non
     found = kwargs.get("dim", args[at] if len(args) > at else None)
     if isinstance(found, int) and not isinstance(found, bool):
         return found
-    return -1 if name in ("topk", "sort", "argsort", "kthvalue", "mode", "msort") else None
+    return 0 if name == "msort" else -1 if name in ("topk", "sort", "argsort", "kthvalue") else None
