@@ -123,7 +123,7 @@ def scaled(inputs: Any) -> tuple[Any, float]:
 
 
 def follows_scale(before: Any, after: Any, factor: float) -> bool:
-    """Whether larger inputs change what a reference returns by a power of their factor alone: then they show nothing new."""
+    """Whether larger inputs change what a reference returns by a power of their factor alone: then no rounding is magnified."""
     return all(_follows(*pair, factor) for pair in zip(tensors_of(before), tensors_of(after), strict=True))
 
 

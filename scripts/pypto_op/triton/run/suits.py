@@ -82,12 +82,13 @@ class Suits:
         if move == unread.MOVE:
             pairs = zip(tensors_of(found), tensors_of(self._tried(own, seed, None)), strict=True)
             return not all(torch.equal(one, other) for one, other in pairs)
-        return move != skewed.FAR or self._shows_far(index, moved, own, seed)
+        if move == skewed.FAR and index in self.picks:
+            self._note_picked(index, moved, own, seed)
+        return True
 
-    def _shows_far(self, index: int, moved: Any, own: Any, seed: int) -> bool:
-        """Whether larger inputs show more of the reference than the same answer, multiplied, or may."""
+    def _note_picked(self, index: int, moved: Any, own: Any, seed: int) -> None:
+        """Note a reference whose answer follows the scale of the inputs, beside picking some: no rounding is magnified."""
         larger, factor = skewed.scaled(own)
         follows = skewed.follows_scale(self._tried(own, seed, None), self._tried(larger, seed, None), factor)
         short = any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(moved))
-        self.picked |= {index} if follows and index in self.picks and not short else set()
-        return not follows or index in self.picks or skewed.has_half(moved)
+        self.picked |= {index} if follows and not short else set()
