@@ -68,9 +68,6 @@ class Orders:
         opened: lets through what the candidate may not do (`Gate.opened`).
         device: where kernels read which program they are.
         warps: kernels have warps, so these can wait for each other.
-
-    Attributes:
-        order: of the present call, one of `ORDERS`, or `OWN`.
     """
 
     def __init__(self, opened: Callable[[], AbstractContextManager[None]], device: str, *, warps: bool) -> None:
@@ -79,7 +76,7 @@ class Orders:
         self._cell = torch.zeros(7, dtype=torch.int32, device=device)
 
     def begin(self, order: str) -> None:
-        """Take the order of the next call of forward."""
+        """Take the order of the next call of forward, one of `ORDERS`, or `OWN`."""
         self._order, self._left = order, _OF_CALL
 
     def install(self, patch: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
