@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +20,7 @@ from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of, tiles_in
 from pypto_op.errors import ContractError
 from pypto_op.generators import contractions, golden_axes
+from pypto_op.python_text import expression, names_in
 from pypto_op.workspace import OpWorkspace, typed
 
 INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
@@ -94,8 +94,8 @@ class Sources:
     @property
     def is_indexed(self) -> bool:
         """Whether whole numbers say which places of a tensor are read: their range ends at a size."""
-        symbols = self.interfaces.symbols
-        return any(re.search(rf"\b{axis}\b", end) for ends in self.ranges.values() for end in ends for axis in symbols)
+        ends = map(expression, itertools.chain.from_iterable(self.ranges.values()))
+        return not names_in(*filter(None, ends)).isdisjoint(self.interfaces.symbols)
 
     def is_list(self, axis: str) -> bool:
         """Whether only whole numbers have an axis (`axes.listed`), and DESIGN.md names no step of it."""

@@ -115,16 +115,10 @@ class Aside:
         """Judge one more call where buffers of one value hold others, where the reference takes that."""
         for case, seed in self.opened(lambda case: bool(_taken(case, case.buffers))):
             names, begin = _taken(case, case.buffers), time.monotonic()
-            self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed, vary=names)
-            except Told:
-                found = None
-            if found is None or not skewed.are_finite(found[0]["outputs"]):
+            judgement = self._varied(case, names, seed)
+            if judgement is None:
                 case.said.append(f"of the reference {_listed(names)} of one value: it takes no other values, so none were tested")
-                self._task.open(seed)
                 continue
-            judgement = self._answered(case, *found, seed)
             if not judgement.ok and case.derived:
                 case.said.append(_told_of_first(names))
             elif not judgement.ok:
@@ -134,16 +128,21 @@ class Aside:
         """Call once more where constants of the reference hold other values; what is wrong then is said."""
         for case, seed in self.opened(lambda case: bool(case.constants)):
             wrong, names = [name for name in case.constants if name in case.untaken], _taken(case, case.constants)
-            self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed, vary=names) if names else None
-            except Told:
-                found = None
-            if found is None:
-                self._task.open(seed)
-            elif skewed.are_finite(found[0]["outputs"]) and not self._answered(case, *found, seed).ok:
-                wrong += names
+            judgement = self._varied(case, names, seed) if names else None
+            wrong += names if judgement is not None and not judgement.ok else []
             case.said += [_BY_HEART.format(_listed(wrong))] if wrong else []
+
+    def _varied(self, case: Case, names: list[str], seed: int) -> Judgement | None:
+        """Return the verdict on one call where these weights hold other values; None where the reference takes none."""
+        self._run.tighten(self._task, self._candidate)
+        try:
+            found = self._task.case(case.index, seed, vary=names)
+        except Told:
+            found = None
+        if found is None or not skewed.are_finite(found[0]["outputs"]):
+            self._task.open(seed)
+            return None
+        return self._answered(case, *found, seed)
 
     def _after_others(self, what: str) -> None:
         """Judge the call after one on other inputs (`neighbours`), where the reference takes that."""

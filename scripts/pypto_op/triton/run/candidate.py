@@ -159,8 +159,7 @@ class Candidate:
         share_keys(message["keys"])
         given = models.read(message)
         seed = self._seed = message["seed"]
-        self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
-        word, untaken = models.load_weights(self._model, given["weights"])
+        word, untaken = self._build(given, seed)
         facts: dict[str, Any] = {"weights": word, "untaken": untaken, "derived": models.derived(self._model)}
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._gate.denied = True, []
@@ -198,6 +197,11 @@ class Candidate:
         facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
 
+    def _build(self, given: dict[str, Any], seed: int) -> tuple[str, list[str]]:
+        """Make a new model with the weights of a message; return what `load_weights` does."""
+        self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
+        return models.load_weights(self._model, given["weights"])
+
     def _warm(self, message: dict[str, Any], given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Call forward before the judged call, on other inputs; return what it returned, and what it used."""
         if message["warmed"] == earlier.OTHER:
@@ -216,16 +220,15 @@ class Candidate:
         given, seed, orders = models.read(message), message["seed"], self._launches.orders
         assert orders is not None  # the judge asks such sessions alone
         self._sentinel.active, self._launches.recording = True, False
+        self._inputs = models.placed(given["inputs"], self._device)
         answers: dict[tuple[str, ...], dict[str, Any]] = {}
         which = []
         for order in message["orders"]:
             orders.begin(order)
-            model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
-            models.load_weights(model, given["weights"])
-            inputs = beyond.copies(models.placed(given["inputs"], self._device))
+            self._build(given, seed)
+            inputs = beyond.copies(self._inputs)
             before = models.marks(inputs)
-            self._model = model
-            self._launches.begin(tensors_of(inputs), models.held_by(model))
+            self._launches.begin(tensors_of(inputs), models.held_by(self._model))
             returned = self._loose(functools.partial(self._forward, inputs, seed))
             models.checked(returned, f"{self._path.name}: forward's output")
             mutated = models.changed(inputs, before)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.triton.run import constructor, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
-from pypto_op.triton.run.verification import ReferenceFailed, asked
+from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -111,8 +111,4 @@ class Ignored:
         return asked(self._task, case, seed, opens=True, move=move, places=places)
 
     def _right(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> bool:
-        answer, run, facts = answered
-        judged = self._run.desk.of_case(
-            given, answer, lambda want, got: self._run.numbers(want, reference, (got, run, facts), seed, self._task)
-        )
-        return judged.ok
+        return judged(self._run, self._task, given, reference, answered, seed).ok

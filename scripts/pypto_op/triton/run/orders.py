@@ -12,6 +12,7 @@ A kernel whose programs and warps do not depend on each other's order gives the 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
@@ -43,7 +44,6 @@ _WARPS = 8
 """So many warps wait for different times; with more, those 8 apart wait alike."""
 _MOST, _LEAST, _OF_CALL = 512, 8, 4096
 """A launch becomes at most, and at least, so many; those of one call of forward together hardly more."""
-_UNKNOWN = "\0"
 _ASM = """{
 .reg .u32 %warp, %wait; .reg .u64 %now, %end; .reg .pred %more, %is;
 mov.u32 %warp, %tid.x; shr.u32 %warp, %warp, 5; and.b32 %warp, %warp, WARPS;
@@ -90,12 +90,11 @@ class Orders:
 
     def launch(self, kernel: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch a kernel in the present order; `original` is `JITFunction.run`."""
-        self._put((0, 0, 0, 0, 0, 0, OF_WARPS.get(self._order, 0)))
-        if self._order not in (UP, DOWN) or not may_be_parted(kernel, kwargs):
-            return original(kernel, *args, **kwargs)
-        grid = _grid(kernel, original, args, kwargs)
-        boxes = list(parts(grid, max(_LEAST, min(_MOST, self._left // 4))))
+        boxes: list[tuple[_Cell, tuple[int, ...]]] = []
+        if self._order in (UP, DOWN) and may_be_parted(kernel, kwargs):
+            boxes += parts(_grid(kernel, original, args, kwargs), max(_LEAST, min(_MOST, self._left // 4)))
         if not boxes:
+            self._put((0, 0, 0, 0, 0, 0, OF_WARPS.get(self._order, 0)))
             return original(kernel, *args, **kwargs)
         self._left = max(0, self._left - len(boxes))
         result = None
@@ -150,8 +149,15 @@ def may_be_parted(kernel: Any, kwargs: dict[str, Any]) -> bool:
     """Whether programs of a launch may run one after another: none waits for another one, and all ask Triton for their ids."""
     if kwargs.get("launch_cooperative_grid") or kwargs.get("num_ctas", 1) != 1:
         return False
-    text = "\n".join(_texts(kernel, set()))
-    return "ctaid" not in text and _UNKNOWN not in text and not ("while" in text and ("atomic" in text or "volatile" in text))
+    try:
+        text = "\n".join(_texts(kernel, set()))
+    except OSError:  # without its source nobody can tell
+        return False
+    return "ctaid" not in text and not ("while" in text and ("atomic" in text or "volatile" in text))
+
+
+_source = functools.cache(inspect.getsource)
+"""Kept: each launch asks for it."""
 
 
 def _texts(kernel: Any, seen: set[int]) -> Iterator[str]:
@@ -159,10 +165,7 @@ def _texts(kernel: Any, seen: set[int]) -> Iterator[str]:
     if id(kernel) in seen:
         return
     seen.add(id(kernel))
-    try:
-        yield inspect.getsource(kernel.fn.__code__)
-    except OSError:  # nobody can tell whether it waits
-        yield _UNKNOWN
+    yield _source(kernel.fn.__code__)
     space, names = kernel.fn.__globals__, kernel.fn.__code__.co_names
     named = [space.get(name) for name in names]
     inside = [getattr(module, name, None) for module in named if isinstance(module, ModuleType) for name in names]

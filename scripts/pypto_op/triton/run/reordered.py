@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Limits
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
-from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Target
+from pypto_op.triton.run.verification import judged
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -81,23 +82,13 @@ class Reordered:
         """Return what is wrong in the first order that gives wrong numbers; None where none does."""
         self._run.tighten(self._task)
         session.limits = _limits(self._run)
-        answers = session.in_orders(given, seed, [OWN, *ORDERS])
-        found: dict[int, Judgement] = {}
-        for order, (answer, run) in answers.items():
-            if id(answer) not in found:
-                run = replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
-                found[id(answer)] = self._judged(given, reference, (answer, run, {}), seed)
-            if not found[id(answer)].ok:
-                return _told(order, found[id(answer)])
+        answers, run = session.in_orders(given, seed, [OWN, *ORDERS])
+        run = replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
+        for orders, answer in answers:
+            found = judged(self._run, self._task, given, reference, (answer, run, {}), seed)
+            if not found.ok:
+                return _told(orders[0], found)
         return None
-
-    def _judged(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> Judgement:
-        answer, run, facts = answered
-
-        def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
-            return self._run.numbers(want, reference, (got, run, facts), seed, self._task)
-
-        return self._run.desk.of_case(given, answer, numbers)
 
 
 def _told(order: str, found: Judgement) -> Judgement:

@@ -254,15 +254,19 @@ class CandidateSession(_Session):
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ())), "keys": self.keys}
         return self._tell(message, given)
 
-    def in_orders(self, case: dict[str, Any], seed: int, orders: Sequence[str]) -> dict[str, tuple[dict[str, Any], RunResult]]:
+    def in_orders(
+        self, case: dict[str, Any], seed: int, orders: Sequence[str]
+    ) -> tuple[list[tuple[list[str], dict[str, Any]]], RunResult]:
         """Run a case once in each order of programs and warps (`reordered`), where the session is an ordered one.
 
         Returns:
-            Outputs and mutated inputs by order, and the result. Orders with the same answer, bit by bit, share it.
+            Outputs and mutated inputs, each beside the orders that gave just these, bit by bit, in the order of the first of
+            them; and the result.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         answers, run, facts = self._tell({"call": "orders", "seed": _of_models(seed), "orders": [*orders]}, given)
-        return {order: (answers[number], run) for order, number in zip(orders, facts["which"], strict=True)}
+        gave = [[order for order, which in zip(orders, facts["which"], strict=True) if which == n] for n in range(len(answers))]
+        return list(zip(gave, answers, strict=True)), run
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""

@@ -70,3 +70,16 @@ def asked(task: TaskSession, case: Case, seed: int, *, opens: bool = False, **ho
     if found is None:
         raise ReferenceFailed
     return found
+
+
+def judged(
+    run: Verification,
+    task: TaskSession,
+    given: dict[str, Any],
+    reference: dict[str, Any],
+    answered: Answered,
+    seed: int,
+) -> Judgement:
+    """Return the verdict on the numbers of one call; the arguments are those of `Verification.numbers`."""
+    answer, result, facts = answered
+    return run.desk.of_case(given, answer, lambda want, got: run.numbers(want, reference, (got, result, facts), seed, task))
