@@ -136,6 +136,22 @@ def test_state_that_follows_from_the_calls_passes(name: str, place: Path) -> Non
     assert not failed, failed
 
 
+def test_a_doubt_that_is_dispelled_spares_no_pass(place: Path) -> None:
+    """A file that counts its calls was judged on the task's own inputs alone: on a device, any that keeps something."""
+    counting = HONEST["a counter of the model"].replace("noisy_kernel", "small_kernel")
+    small = (
+        KERNELS
+        + """
+@triton.jit
+def small_kernel(x_ptr, out_ptr, step, rate, n, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.where(tl.abs(x) < 20, x * 2, 0))
+"""
+    )
+    result = lab.verify(lab.folder(place, DOUBLED, lab.impl(counting, kernels=small)))
+    assert lab.first_error(result) == "PrecisionError", result["failures"]
+
+
 def test_the_second_process_hashes_memory_as_the_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a device the first one is no fork: split-K kernels that a hook zeroes were refused wherever they ran alone."""
     told: dict[int, set[tuple[int, ...]]] = {}

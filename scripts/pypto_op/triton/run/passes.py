@@ -78,12 +78,12 @@ class Run:
                     self._beside_looks(seed, started.task, started.candidate)
                 else:
                     self._pass(number, seed, started.task, started.candidate)
-            if len(self.seeds) > 1:
+            self._apply_doubts()
+            self._replay(started.task, started.candidate.keys)
+            if len(self.seeds) > 1:  # after the doubts: whose is dispelled meets the same passes as any other case
                 passes = aside.Aside(self, started.task, started.candidate)
                 passes.everything()
                 orders.everything(passes.opened)
-            self._apply_doubts()
-            self._replay(started.task, started.candidate.keys)
         started.close()
         with self._deadline():
             self._static()
@@ -156,7 +156,7 @@ class Run:
         finally:
             again.close()
         for case in (self.cases[index] for index in honest):
-            case.judgement = case.right or case.judgement
+            case.judgement, case.doubt = case.right or case.judgement, None
             if self.progress is not None:
                 self.progress(case)
 

@@ -80,12 +80,12 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
     return {name: whole for name, whole in idle.items() if not (wide and f"({sides.FAR})" in name)}
 
 
-def reaching(inputs: Any, idle: dict[str, bool], numbers: Sequence[float] = ()) -> Ways:
+def reaching(inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]] = tuple) -> Ways:
     """Yield inputs that may come to what is idle, first those of the size of the task's own.
 
-    `numbers` are those of the files by which scales may divide.
+    `divisors` returns the numbers by which scales may divide.
     """
-    kinds = [*_kinds(inputs, idle), *_codes(inputs, idle, numbers)]
+    kinds = [*_kinds(inputs, idle), *_codes(inputs, idle, divisors)]
     for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
@@ -122,11 +122,18 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{WITHIN} missing", partial(_without_least, inputs)
 
 
-def _codes(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
-    """Yield inputs whose greatest elements are a number of the files times a power of two, where a scale may follow from them."""
+def _codes(
+    inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]]
+) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs whose greatest elements are such a number times a power of two, where a scale may follow from them."""
     if any(f"({sides.CODES})" in name for name in idle):
-        for number in filter(_is_divisor, sorted({*_DIVISORS, *numbers}) if numbers else ()):
+        for number in divisors():
             yield f"{CODES} {number:g}", partial(_changed, inputs, partial(_encode, number))
+
+
+def divisors(numbers: Sequence[float]) -> list[float]:
+    """Return by which numbers, of the files and usual ones, a quantisation may divide the greatest element."""
+    return sorted(filter(_is_divisor, {*_DIVISORS, *numbers}))
 
 
 def _is_divisor(number: float) -> bool:

@@ -14,6 +14,7 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.triton.run import (
     arguments,
     before,
+    comes,
     constructor,
     draws,
     edges,
@@ -75,7 +76,7 @@ class Task:
         self._same = fixed.Same()
         self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
-        self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
+        self._comes = comes.Comes(self._device, self._numbers, self._suits.come_to)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
@@ -219,13 +220,12 @@ class Task:
 
     def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
         """Return what may be moved of a case that is met for the first time, and what cannot."""
-        tensors = [*tensors_of(inputs), *weights.values()]
         return {
             "one_sign": skewed.of_one_sign(self._inputs),
             "masks": masks.found(inputs),
             "redrawn": any(map(neighbours.is_whole, tensors_of(inputs))),
             "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
-            "given": constructor.found(own, self._needed("Model"), tensors),
+            "given": constructor.found(own, self._needed("Model"), [*tensors_of(inputs), *weights.values()]),
         }
 
     def _skew(self, index: int, move: str, seed: int) -> str:
@@ -237,7 +237,9 @@ class Task:
         elif move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
-            return self._reach(index, move, seed)
+            name, moved = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed)
+            self._inputs = moved if name else self._inputs
+            return name
         elif move == whole.MOVE:
             ((place, (value,)),) = self._places.items()
             move, moved = f"{move} {place} {value}", whole.moved(self._inputs, int(place), value)
@@ -251,16 +253,6 @@ class Task:
             return move
         lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._suits.overflowed else ()
         return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
-
-    def _reach(self, index: int, move: str, seed: int) -> str:
-        """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
-        bounds = reaching.within_reason(self._inputs, self._idle.get(index, {}))
-        exact = self._numbers if self._device.type == "cpu" else ()  # a device may divide by a scale less exactly
-        make, numbers = (reaching.meeting, self._numbers) if move == reaching.MEET else (reaching.reaching, exact)
-        ways, comes = make(self._inputs, bounds, numbers), self._comes.setdefault(index, {})
-        name, moved = reaching.chosen(ways, bounds, comes, lambda moved: self._suits.come_to(moved, seed))
-        self._inputs = moved if name else self._inputs
-        return name
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
