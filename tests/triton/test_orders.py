@@ -194,4 +194,5 @@ def test_what_a_gpu_runs_reads_its_ids_from_memory_and_waits_before_loads(
     code = triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm
     assert code["cubin"]  # NVIDIA's assembler takes it
     assert code["ptx"].count("ld.volatile.global.b32") >= 3  # the id, the number, how warps wait
-    assert "%clock64" in code["ptx"]
+    assert "ld.global.cg" in code["ptx"] or "cp.async.cg" in code["ptx"]
+    assert code["ptx"].count("AGAIN") % 2 == 0 and code["ptx"].count("%ctaid.z") == 2  # before the load, and before the store

@@ -6,6 +6,8 @@ luck. In a process of its own each kernel is compiled so that the order can be c
 - `program_id` and `num_programs` add what stands in a few words of memory. So a launch of n programs becomes n launches of one
   program, from the first to the last or from the last to the first.
 - Before each load the warps of a program wait: later warps longer, or earlier ones. So one warp has stored before another loads.
+- Before each load and store a program waits, each for another time. So one program stores while another computes. Loads look
+  past the first cache, which holds what the program itself stored there.
 
 A kernel whose programs and warps do not depend on each other's order gives the same numbers in all of them.
 """
@@ -28,33 +30,40 @@ from pypto_op.triton.run.model import synchronize
 
 OWN = ""
 """The device's own."""
-UP, DOWN, EARLY, LATE = "up", "down", "early", "late"
+UP, DOWN, EARLY, LATE, APART = "up", "down", "early", "late", "apart"
 ORDERS = {
     UP: "its programs run one after another, from the first to the last",
     DOWN: "its programs run one after another, from the last to the first",
     EARLY: "later warps of a program wait before each load",
     LATE: "earlier warps of a program wait before each load",
+    APART: "each program waits for another time before it loads and stores",
 }
 """Each order, and what a refusal says of it."""
 OF_WARPS = {EARLY: 1, LATE: 2}
 """Of these the word that tells warps how to wait."""
+_WAITS = {**OF_WARPS, APART: 3}
 _CYCLES = 4000
 """What one warp waits longer than its neighbour, about 2 us: a load and the store that needs it take less."""
 _WARPS = 8
-"""So many warps wait for different times; with more, those 8 apart wait alike."""
+"""So many warps wait for different times; with more, those 8 apart wait alike. Programs wait for as many different times."""
 _MOST, _LEAST, _OF_CALL = 512, 8, 4096
 """A launch becomes at most, and at least, so many; those of one call of forward together hardly more."""
 _ASM = """{
-.reg .u32 %warp, %wait; .reg .u64 %now, %end; .reg .pred %more, %is;
+.reg .u32 %warp, %wait, %program, %part; .reg .u64 %now, %end; .reg .pred %more, %is;
 mov.u32 %warp, %tid.x; shr.u32 %warp, %warp, 5; and.b32 %warp, %warp, WARPS;
 setp.eq.u32 %is, $1, 2; @%is sub.u32 %warp, WARPS, %warp;
 mul.lo.u32 %wait, %warp, CYCLES; setp.eq.u32 %is, $1, 0; @%is mov.u32 %wait, 0;
+mov.u32 %program, %ctaid.x; mov.u32 %part, %ctaid.y; mad.lo.u32 %program, %part, 8191, %program;
+mov.u32 %part, %ctaid.z; mad.lo.u32 %program, %part, 131071, %program; mad.lo.u32 %program, $2, 524287, %program;
+mul.lo.u32 %program, %program, 2654435761; shr.u32 %program, %program, 20; and.b32 %program, %program, WARPS;
+mul.lo.u32 %program, %program, CYCLES; setp.eq.u32 %is, $1, 3; @%is mov.u32 %wait, %program;
 cvt.u64.u32 %end, %wait; mov.u64 %now, %clock64; add.u64 %end, %end, %now;
 AGAIN: mov.u64 %now, %clock64; setp.lt.u64 %more, %now, %end; @%more bra AGAIN;
 mov.u32 $0, 0;
 }""".replace("WARPS", str(_WARPS - 1)).replace("CYCLES", str(_CYCLES))
+"""Waits as the first number says (`_WAITS`); the second is the place in the kernel, for each has other programs that are late."""
 _Cell = tuple[int, ...]
-"""The first id along each axis, the number of programs along each, and how warps wait."""
+"""The first id along each axis, the number of programs along each, and who waits."""
 
 
 class _Asked(Exception):
@@ -73,6 +82,7 @@ class Orders:
     def __init__(self, opened: Callable[[], AbstractContextManager[None]], device: str, *, warps: bool) -> None:
         self._opened, self._device, self._warps = opened, torch.device(device), warps
         self._order, self._left = OWN, 0
+        self._places = itertools.count(1)
         self._cell = torch.zeros(7, dtype=torch.int32, device=device)
 
     def begin(self, order: str) -> None:
@@ -86,7 +96,8 @@ class Orders:
         patch(TritonSemantic, "program_id", self._around_id)
         patch(TritonSemantic, "num_programs", self._around_number)
         if self._warps:
-            patch(TritonSemantic, "load", self._around_load)
+            patch(TritonSemantic, "load", functools.partial(self._waiting, of_warps=True))
+            patch(TritonSemantic, "store", functools.partial(self._waiting, of_warps=False))
 
     def launch(self, kernel: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch a kernel in the present order; `original` is `JITFunction.run`."""
@@ -94,7 +105,7 @@ class Orders:
         if self._order in (UP, DOWN) and may_be_parted(kernel, kwargs):
             boxes += parts(_grid(kernel, original, args, kwargs), max(_LEAST, min(_MOST, self._left // 4)))
         if not boxes:
-            self._put((0, 0, 0, 0, 0, 0, OF_WARPS.get(self._order, 0)))
+            self._put((0, 0, 0, 0, 0, 0, _WAITS.get(self._order, 0)))
             return original(kernel, *args, **kwargs)
         self._left = max(0, self._left - len(boxes))
         result = None
@@ -134,15 +145,25 @@ class Orders:
 
         return num_programs
 
-    def _around_load(self, original: Any) -> Any:
-        def load(semantic: Any, *args: Any, **kwargs: Any) -> Any:
+    def _waiting(self, original: Any, *, of_warps: bool) -> Any:
+        """Return a load or a store that begins late: in `APART`, and where warps wait for each other, too."""
+
+        def late(semantic: Any, *args: Any, **kwargs: Any) -> Any:
             import triton.language as tl
 
-            builder = semantic.builder
-            builder.create_inline_asm(_ASM, "=r,r", [self._word(semantic, 6).handle], [tl.int32.to_ir(builder)], False, 1)
-            return original(semantic, *args, **kwargs)
+            who = self._word(semantic, 6)
+            if not of_warps:
+                apart = semantic.to_tensor(_WAITS[APART])
+                who = semantic.where(semantic.equal(who, apart), apart, semantic.to_tensor(0))
+            place = semantic.builder.get_int32(next(self._places))
+            kind = tl.int32.to_ir(semantic.builder)
+            semantic.builder.create_inline_asm(_ASM, "=r,r,r", [who.handle, place], [kind], False, 1)
+            given = inspect.signature(original).bind(semantic, *args, **kwargs)
+            if of_warps and given.arguments.get("cache_modifier") == "":
+                given.arguments["cache_modifier"] = ".cg"
+            return original(*given.args, **given.kwargs)
 
-        return load
+        return late
 
 
 def may_be_parted(kernel: Any, kwargs: dict[str, Any]) -> bool:

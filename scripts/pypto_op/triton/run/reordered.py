@@ -27,6 +27,11 @@ _SECONDS = 20.0
 _ALL_SECONDS = 30.0
 """After so long no further case begins; `caveats` names those left."""
 
+_BY_CHANCE = (
+    "calls before this one were right on inputs of this kind; here loads look past the first cache, and take longer: programs "
+    "may share memory that they write, or it is read before it is written"
+)
+
 
 def session_of(run: Verification) -> CandidateSession | None:
     """Return a process whose calls may choose the order of programs, which begins to load; None where the target is no GPU."""
@@ -93,6 +98,6 @@ class Reordered:
 
 def _told(order: str, found: Judgement) -> Judgement:
     if not order:  # wrong in an order that nobody chose
-        return found
+        return replace(found, message=f"{found.message}\n{_BY_CHANCE}")
     kind = "LaneRaceError" if order in OF_WARPS else "RaceError"
     return Judgement(kind, f"the answer is wrong where {ORDERS[order]}, and right otherwise\n{found.message}")
