@@ -113,6 +113,7 @@ class Candidate:
         self._launches.bounds.arm = self._guard.arm
         if self._device.type != "cpu":
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
+            beyond.spoil(self._device)
         if self._device.type == "cpu":
             bfloat16.mend()
             gaps.mend()

@@ -14,6 +14,7 @@ from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.triton.run import (
     agreement,
     aside,
+    beyond,
     configurations,
     edges,
     looks,
@@ -37,7 +38,7 @@ from pypto_op.triton.run.reading import Beside
 from pypto_op.triton.run.replay import History
 from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import Answered, CandidateSession, Started, TaskSession, Told
-from pypto_op.triton.run.targets import Place
+from pypto_op.triton.run.targets import Place, Target
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
@@ -245,7 +246,9 @@ class Run:
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
-            judgement = _with_causes(judgement, reference, facts)
+            judgement = _with_causes(
+                judgement, reference, facts, spoilt=self.place is not None and self.place.target is Target.CUDA
+            )
         _note(case, number == 0, reference, facts)
         self.keep(case, number, judgement, begin)
         return True
@@ -348,13 +351,14 @@ class Run:
         return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
 
 
-def _with_causes(judgement: Judgement, reference: dict[str, Any], facts: dict[str, Any]) -> Judgement:
-    """Return the verdict on wrong numbers, with what was moved before that call."""
+def _with_causes(judgement: Judgement, reference: dict[str, Any], facts: dict[str, Any], *, spoilt: bool) -> Judgement:
+    """Return the verdict on wrong numbers, with what was moved before that call; `spoilt`: NaN lies around tensors (`beyond`)."""
     causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
     causes += [edges.TOLD] if reference.get("edged") else []
     causes += [reloaded.TOLD] if reference.get("reloaded") else []
     causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
     causes += aside.own_weights(list(map(str, facts.get("untaken", ()))))
+    causes += [beyond.TOLD] if spoilt and "NaN" in judgement.message else []
     return replace(judgement, message="\n".join([judgement.message, *causes]))
 
 
