@@ -105,7 +105,7 @@ def test_a_whole_number_without_a_greatest_value_is_tried_far_out_where_spec_nam
     spec = unseen("adamw_step", tmp_path).ws.spec
     spec.write_text(spec.read_text().replace('  - "1 <= step"\n  - "step <= 1000000"\n', said))
     steps = {case["step"] for case in suite_cases.cases(gather(OpWorkspace.at(spec.parent))) if "step" in case}
-    assert tried <= steps and (max(steps) == 1000) is bool(said)
+    assert tried <= steps and (1000 in steps) is bool(said)
 
 
 def test_a_p0_shape_may_name_the_scalar(tmp_path: Path) -> None:
@@ -274,7 +274,9 @@ def test_an_eps_that_bounds_a_norm_shows_on_small_inputs_or_it_is_told_that_none
     beside = [case for case in done.cases if "_beside" in case["id"] and "_rows" not in case["id"]]
     assert [case["draw_zone"] for case in beside] == ["tiny"] * len(shows)
     silent = [case["id"] for case in others if not any(word in case["id"] for word in (*shows, "_far"))]
-    assert list(done.dropped) == [f"{name}_beside" for name in silent], "it is told where none shows"
+    # A norm of 0 makes eps a guard, which a wrapper may refuse to take as 0, unless SPEC.md has a range that holds it.
+    told = [name if "zero_eps" in name and not said else f"{name}_beside" for name in silent]
+    assert list(done.dropped) == told, "it is told where none shows"
     assert {case["eps"] > default for case in others} == {True, False}, "a kernel may take the larger of an eps and its default"
 
 

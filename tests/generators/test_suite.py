@@ -127,8 +127,8 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
     across = {0.125: 0.5625, 1e-6: 1e-9, 2.0: 3.4}[default]  # a share stays one
     tried = [case["alpha"] for case in suite_cases.cases(sources) if "alpha" in case and "flag" not in case]
     far = [default / 10] if default > 1e-2 else []
-    assert tried == [other, other, other, pytest.approx(across), *far], (
-        "in each dtype, among unlike rows, on the default's other side, and far below it"
+    assert tried == [other, other, other, pytest.approx(across), *far, 0.0, 0.0], (
+        "in each dtype, among unlike rows, on the default's other side, far below it, and at 0"
     )
     assert all(math.frexp(value)[0] != 0.5 for value in tried), "a product with a power of two hides where it is rounded"
 

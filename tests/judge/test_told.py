@@ -105,6 +105,17 @@ def test_a_dtype_that_an_older_suite_does_not_have_is_told(operator: OpWorkspace
     assert "\nNot shown: float16, int8, which SPEC.md supports and no case has" in answer.stdout, answer.stdout
 
 
+def test_a_p0_shape_that_no_case_has_is_told(operator: OpWorkspace) -> None:
+    """A suite made before SPEC.md got a further P0 shape passed `check`, and its verdict did not speak of the shape."""
+    text = operator.spec.read_text()
+    start, end = text.index("p0_shapes:"), text.index("tolerance:")
+    met = ", ".join(f"{axis}: {size}" for axis, size in CASES[0]["shape"].items())
+    for shapes, told in ((f"[{{{met}}}]", False), (f"[{{{met}}}, {{N: 77, D: 48}}]", True)):
+        operator.spec.write_text(text[:start] + f"p0_shapes: {shapes}\n" + text[end:])
+        shown = verify(operator.root, as_json=False).stdout
+        assert ("the P0 shape {'N': 77, 'D': 48}" in shown) is told, shown
+
+
 def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:
     operator.impl.write_text(operator.impl.read_text().replace("    return total, diff", "    raise KeyError('x')"))
     text = verify(operator.root, as_json=False).stdout

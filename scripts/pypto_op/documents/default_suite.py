@@ -15,7 +15,7 @@ from typing import Any
 from pypto_op.documents import shape_expr
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.spec import P0Shape, Spec
-from pypto_op.documents.suite import LEAST_PER_LEVEL, Case, Suite
+from pypto_op.documents.suite import LEAST_PER_LEVEL, Case, Suite, untried_dtypes
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Level
 
@@ -60,6 +60,31 @@ def derive(spec: Spec, interfaces: Interfaces) -> Suite:
         maker.add(Level.L5, word, _vary(spec, small, size), all_dtypes=True)
     maker.fill()
     return Suite(spec.op_name, interfaces.total_modules, tuple(maker.cases), "derived")
+
+
+def untried(suite: Suite, spec: Spec, interfaces: Interfaces) -> list[str]:
+    """Return what SPEC.md supports and no case of a suite has: dtypes, and P0 shapes on which no case compares numbers.
+
+    An older suite beside a newer SPEC.md says nothing of them.
+
+    Args:
+        suite: the whole of it.
+        spec: SPEC.md.
+        interfaces: the contract, with the defaults of its scalars.
+
+    """
+    dtypes = untried_dtypes(suite, spec.supported_dtypes, (port.dtype for port in interfaces.primary_inputs))
+    tried = [interfaces.sizes_of(case) for case in suite.cases if case["precision"]]
+    return dtypes + [f"the P0 shape {shape}" for shape in spec.p0_shapes if not _is_met(shape, interfaces, tried)]
+
+
+def _is_met(shape: P0Shape, interfaces: Interfaces, tried: Iterable[Sizes]) -> bool:
+    """Whether the sizes of some case are those of a P0 shape; one that does not fit the contract is met by none."""
+    try:
+        sizes = solve(shape, interfaces, "p0_shapes")
+    except ContractError:
+        return False
+    return any(sizes.items() <= met.items() for met in tried)
 
 
 def solve(shape: P0Shape, interfaces: Interfaces, place: str, file: Path | None = None) -> Sizes:

@@ -7,12 +7,14 @@ they are made (`x.shape[0]`, `len(...)`, `range(...)`, literals).
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.reductions import COMPARES, LARGEST, MATMULS
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -101,6 +103,47 @@ def shares(path: Path, function: str) -> frozenset[str]:
             parts = [*node.args, *(word.value for word in node.keywords)] if _is_lerp(node) else []
         found |= {part.id for part in parts if isinstance(part, ast.Name)}
     return frozenset(found)
+
+
+def compared_names(path: Path, function: str) -> frozenset[str]:
+    """Return the names that the golden function of a file, or a helper that it calls, compares something with.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    compared = (node for node in _nodes(path, function) if isinstance(node, ast.Compare) or _is_called(node, COMPARES))
+    return frozenset(name for node in compared for name in names_in(node))
+
+
+def takes_largest(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, takes the largest of many: a softmax does.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    return any(_is_called(node, LARGEST) for node in _nodes(path, function))
+
+
+def multiplies_matrices(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, multiplies matrices.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    names = {*MATMULS, "einsum"}
+    return any(_is_called(node, names) or isinstance(node, ast.MatMult) for node in _nodes(path, function))
+
+
+def _nodes(path: Path, function: str) -> Iterator[ast.AST]:
+    """Yield all nodes of the golden function and of the helpers that it calls."""
+    functions = functions_of(path, function)
+    for reached in reachable(functions[function], functions):
+        yield from ast.walk(reached)
+
+
+def _is_called(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether a node calls one of torch's functions; a bare name is the host's own `max`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and called(node) in names
 
 
 def compared_numbers(path: Path, function: str) -> frozenset[int]:

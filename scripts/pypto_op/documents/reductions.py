@@ -34,3 +34,13 @@ ADDS_UP = (frozenset(MATMULS) | frozenset(REDUCES) | {"einsum"}) - _NO_SUM
 
 ALONG_AN_AXIS = ADDS_UP | {"amax", "amin", "argmax", "argmin", "max", "min", "cummax", "sort", "topk", "flip", "roll"}
 """Functions that take an axis and mix what lies along it."""
+
+LARGEST = frozenset(
+    {"amax", "max", "argmax", "aminmax", "cummax", "maximum", "topk", "sort", "argsort", "kthvalue", "softmax", "log_softmax"}
+    | {"logsumexp", "logaddexp", "logcumsumexp", "cross_entropy", "scaled_dot_product_attention"}
+    | {"max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d"}
+)
+"""Functions that find the largest of many values, which a kernel carries from tile to tile."""
+
+COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
+"""Functions that compare, where no operator is written."""

@@ -132,7 +132,7 @@ def check_complete(suite: Suite) -> list[Finding]:
     return found
 
 
-def untried(suite: Suite, supported: Sequence[str], ports: Iterable[str]) -> list[str]:
+def untried_dtypes(suite: Suite, supported: Sequence[str], ports: Iterable[str]) -> list[str]:
     """Return the dtypes that SPEC.md supports and no case has: an older suite beside a newer SPEC.md says nothing of them.
 
     Args:

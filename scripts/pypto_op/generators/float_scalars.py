@@ -68,11 +68,11 @@ class Scalar:
         return [end for end in (self.kept.low, self.kept.high) if math.isfinite(end) and end != 0.0 and self._may_be(end)]
 
     def may_be_zero(self) -> bool:
-        """Whether 0 is an end of the range, and not the default: a wrapper may take it for "not given" (`lam or 0.95`).
+        """Whether 0 lies in the range, and is not the default: a wrapper may take it for "not given" (`lam or 0.95`).
 
-        Where the golden mixes by it honest forms may part there (`trying.rehearsed`).
+        Where the golden mixes by it honest forms may part there, and an eps of no range may be a guard (`trying.rehearsed`).
         """
-        return 0.0 in (self.kept.low, self.kept.high) and self._may_be(0.0)
+        return self._may_be(0.0)
 
     def _may_be(self, value: float) -> bool:
         return value != self.default and self.kept.holds(value)

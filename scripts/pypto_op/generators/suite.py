@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators import sizes, switches, values, whole_numbers
+from pypto_op.generators import lowest, sizes, switches, thresholds, values, whole_numbers
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
@@ -39,7 +39,8 @@ def cases(sources: Sources, dropped: dict[str, str] | None = None) -> list[Case]
 def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
-    for fill in (_structure, _ordinary, _edges, sizes.long, whole_numbers.past, whole_numbers.along, near_ends, _hurting):
+    whole = (whole_numbers.past, whole_numbers.along, whole_numbers.far)
+    for fill in (_structure, _ordinary, _edges, sizes.long, *whole, near_ends, _hurting):
         fill(maker)
     maker.complete()
     return maker
@@ -75,6 +76,7 @@ def _ordinary(maker: Maker) -> None:
 def _edges(maker: Maker) -> None:
     sizes.edges(maker)
     values.scalars(maker)
+    thresholds.add(maker)
     switches.add(maker)
     values.set_apart(maker)
     values.zones(maker, Level.L3)
@@ -87,6 +89,7 @@ def _hurting(maker: Maker) -> None:
     values.zones(maker, Level.L5)
     values.beyond_half(maker)
     values.great_codes(maker)
+    lowest.add(maker)
     values.specials(maker)
     values.alike(maker)
     values.cancellation(maker)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pypto_op.documents import golden_scan
+from pypto_op.documents import golden_scan, ranges
+from pypto_op.documents import spec as spec_document
 from pypto_op.documents.knobs import ALIKE, OFFSET, SCALE, ZONE
 from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
@@ -101,6 +102,9 @@ def rehearsed(
         return Nothing(fit, tried.case)
     if ALIKE in case and parts(first, tried, fit, case[ALIKE]):
         return Nothing(_PARTED, tried.case)
+    for scalar, default in usual.items():
+        if case[scalar] == 0.0 and _guards(first, tried, scalar, default):
+            return Nothing(f"{scalar} is a guard of zeros, and SPEC.md names no range of it that holds 0", tried.case)
     for scalar in _mixing_zeros(first, case):
         if parts(first, tried, fit, tried.inputs, {scalar: _MOVED}):
             return Nothing(f"right kernels may differ by more than the tolerance holds where {scalar} is 0", tried.case)
@@ -115,6 +119,24 @@ def _mixing_zeros(first: FirstCandidate, case: Case) -> list[str]:
     zeros = [name for name, value in case.items() if isinstance(value, float) and value == 0.0]
     shares = golden_scan.shares(first.ws.golden, first.ws.golden_name()) if zeros else ()
     return [name for name in zeros if name in shares]
+
+
+def _guards(first: FirstCandidate, tried: Tried, scalar: str, default: float) -> bool:
+    """Whether a scalar of which SPEC.md names no range keeps the golden finite among zeros, as an eps does: a wrapper may refuse
+    a guard of 0."""
+    if ranges.of(spec_document.load(first.ws.spec).shape_constraints, scalar) != ranges.Range():
+        return False
+    values = {name: _zeroed(value) for name, value in tried.inputs.items()}
+    there, taken = (first.golden(list({**values, scalar: number}.values())) for number in (default, 0.0))
+    return there.outcome is Outcome.OK and _all_finite(there) and not (taken.outcome is Outcome.OK and _all_finite(taken))
+
+
+def _zeroed(value: Value) -> Value:
+    return torch.zeros_like(value) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _all_finite(answer: RunResult) -> bool:
+    return all(bool(output.isfinite().all()) for output in answer.outputs)
 
 
 def parts(first: FirstCandidate, tried: Tried, fit: Fit, names: Iterable[str], scalars: Mapping[str, float] = NONE) -> bool:

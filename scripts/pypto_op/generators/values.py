@@ -12,6 +12,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.generators import float_scalars, whole_numbers
 from pypto_op.generators.float_scalars import Scalar
+from pypto_op.generators.refusals import refusals
 from pypto_op.generators.sources import CODES, FLOATS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.vocabulary import Level
@@ -84,8 +85,14 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
             for dtype in dtypes:  # in bfloat16 such values may be all the same
                 maker.add(Level.L3, f"end_of_{name}", shape, dtype=dtype, knobs={name: end, **knobs})
-    for dtype in dtypes if scalar.may_be_zero() else ():
+    for dtype in dtypes if scalar.may_be_zero() and not _refuses_zero(maker, name, scalar.default) else ():
         maker.add(Level.L3, f"zero_{name}", maker.ragged, dtype=dtype, knobs={name: 0.0})
+
+
+def _refuses_zero(maker: Maker, name: str, default: float) -> bool:
+    """Whether SPEC.md says that the wrapper refuses 0 for a scalar: "eps <= 0", "temperature below 0.25"."""
+    told = (fault["value"] for fault in refusals(type(maker)(maker.sources)) if fault.get("input") == name and "value" in fault)
+    return any(min(default, 0.0) <= value <= max(default, 0.0) for value in told)
 
 
 def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
@@ -179,6 +186,11 @@ def mixed(maker: Maker) -> None:
             maker.add(Level.L5, f"products_{word}", maker.ragged, knobs=knobs)
         deep = {first: "all_positive", **dict.fromkeys(rest, "all_negative")}
         maker.add(Level.L5, "products_low", maker.ragged, knobs={ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP)})
+
+
+def floating_of_many_rows(sources: Sources) -> list[str]:
+    """Return the floating tensors of two axes or more, of the first few."""
+    return _of_many_rows(sources, sources.floating[:_MOST_TENSORS])
 
 
 def _of_many_rows(sources: Sources, names: Collection[str]) -> list[str]:

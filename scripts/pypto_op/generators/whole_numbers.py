@@ -19,6 +19,8 @@ _LEAST_PAST, _MOST_PAST = 8, 512
 """Of the numbers that rows are made longer than: an attention holds the square of a row."""
 MOST_WHOLE = 1 << 20
 """The greatest value of a whole number that a case has: the golden may loop over it."""
+_FAR_NUMBER, _FAR_ROW = 1089, 1155
+"""A window of more than 1024, and a row that is longer by more than a tile."""
 _FAR = 1000
 """Stands for the greatest value where SPEC.md names the least alone."""
 
@@ -62,14 +64,33 @@ def together(maker: Maker) -> None:
 
 
 def along(maker: Maker) -> None:
-    """Add each whole number as nine tenths of the longest axis: a bound of a window shows on no shorter row."""
+    """Add each whole number as nine tenths of the longest axis, and as more than all of it, on rows of that length.
+
+    A bound of a window shows on no shorter row.
+    """
+    sources = maker.sources
     for axis in maker.long:
         longest = max((case["shape"] for case in maker.cases if case["precision"]), key=lambda shape: shape[axis])
         for name in free(maker):
             number = longest[axis] * 9 // 10
-            kept = constraints.whole_ends(maker.sources.spec.shape_constraints, name, longest)
-            if kept is not None and None not in kept:
+            kept = constraints.whole_ends(sources.spec.shape_constraints, name, longest)
+            if kept is not None and (kept[0] is not None or sources.whole_numbers[name] >= _LEAST_PAST):
                 _add_legal(maker, Level.L4, f"{name}_{number}_along_{axis}", longest, {name: number})
+                _add_legal(maker, Level.L4, f"{name}_beyond_{axis}", longest, {name: longest[axis] + REST})
+
+
+def far(maker: Maker) -> None:
+    """Add rows of more than 1024 with each whole number between that and their length: room for 1024 shows on no others.
+
+    Of the other axes as little as SPEC.md allows, since an attention walks the square of such a row.
+    """
+    sources = maker.sources
+    fewest = dict.fromkeys((*maker.fixed, *maker.varied, *(axis for axis in maker.dynamic if axis not in sources.pools)), 1)
+    for axis in maker.long:
+        sizes = sources.fitted(maker.base, {**fewest, axis: _FAR_ROW}, up=True)
+        for name in free(maker) if sizes[axis] >= _FAR_ROW else ():
+            if sources.whole_numbers[name] >= _LEAST_PAST or constraints.mentioned(sources.spec.shape_constraints, name):
+                _add_legal(maker, Level.L4, f"{name}_{_FAR_NUMBER}_far_{axis}", sizes, {name: _FAR_NUMBER})
 
 
 def past(maker: Maker) -> None:

@@ -61,7 +61,7 @@ class Contract:
     nan_is_legal: bool = False
     """SPEC.md speaks of NaN and does not rule it out."""
     untried: Sequence[str] = ()
-    """Dtypes that SPEC.md supports and no case has."""
+    """Dtypes and P0 shapes that SPEC.md supports and no case has."""
 
     @property
     def total_modules(self) -> int:
@@ -289,5 +289,5 @@ def load_contract(
         rows=spec.rows,
         fixed_inputs=frozenset(spec.fixed_inputs),
         nan_is_legal=special_values.says_nan(read_text(workspace.spec)),
-        untried=suite_document.untried(cases, spec.supported_dtypes, (port.dtype for port in interfaces.primary_inputs)),
+        untried=default_suite.untried(cases, spec, interfaces),
     )

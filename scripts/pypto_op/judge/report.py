@@ -192,7 +192,7 @@ def _middle_cut(text: str, limit: int) -> str:
 
 
 def mode_entry(availability: Availability, untried: Sequence[str]) -> dict[str, Any]:
-    """Return the `modes` entry of a back end; `untried` are dtypes that SPEC.md supports and no case has."""
+    """Return the `modes` entry of a back end; `untried` is what SPEC.md supports and no case has."""
     untold = [f"Not shown: {', '.join(untried)}, which SPEC.md supports and no case has."] if untried else []
     return {
         "numeric": availability.ok and availability.numeric,

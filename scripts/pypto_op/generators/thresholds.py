@@ -1,0 +1,42 @@
+"""Float scalars that the golden compares sums with, met exactly: `<` in the place of `<=` shows nowhere else."""
+
+from __future__ import annotations
+
+import math
+
+from pypto_op.documents import golden_scan, ranges
+from pypto_op.documents.knobs import ZONE
+from pypto_op.generators import float_scalars
+from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.float_scalars import Scalar
+from pypto_op.vocabulary import Level
+
+_STEPS = 32
+"""The zone `grid` holds multiples of 1 / 32, whose sums are exact in every order."""
+_HALVES = (0.5, 0.75)
+"""What the largest parts of a row in halves add up to."""
+
+
+def add(maker: Maker) -> None:
+    """Add each compared scalar at a value that sums reach exactly: of a grid, and of rows that halve what is left."""
+    sources = maker.sources
+    compared = golden_scan.compared_names(sources.ws.golden, sources.ws.golden_name())
+    parts = [name for name in sources.floating if _holds_parts(maker, name)]
+    for name, scalar in float_scalars.scalars(maker).items():
+        if name not in compared:
+            continue
+        if (met := round(scalar.default * _STEPS) / _STEPS) and _is_legal(scalar, met):
+            maker.add(Level.L3, f"{name}_met", maker.ragged, knobs={ZONE: "grid", name: met})
+        for met in _HALVES:
+            if parts and _is_legal(scalar, met):
+                maker.add(Level.L3, f"{name}_halves", maker.ragged, knobs={ZONE: dict.fromkeys(parts, "halves"), name: met})
+
+
+def _is_legal(scalar: Scalar, value: float) -> bool:
+    return scalar.kept.holds(value)
+
+
+def _holds_parts(maker: Maker, name: str) -> bool:
+    """Whether SPEC.md gives an input values from 0 on: probabilities, shares, costs."""
+    said = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    return said.low == 0.0 and (said.high >= 1.0 or math.isinf(said.high))

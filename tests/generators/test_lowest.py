@@ -1,0 +1,74 @@
+"""Rows far below zero: a running maximum that begins at -1e9 or -1e30 was never wrong, because no row lay below that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarks import fresh, fresh_kernels
+from tests.calling import command
+from tests.generators.test_draws import made, placed, tensor
+
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.sources import gather
+
+OPS = Path(__file__).resolve().parents[2] / "examples" / "ops"
+SOFTMAX = "import torch\n\n\ndef op_golden(x):\n    return torch.softmax(x, dim=-1)\n"
+PRODUCTS = "import torch\n\n\ndef op_golden(q, k):\n    return torch.softmax(torch.matmul(q, k.transpose(-1, -2)), dim=-1)\n"
+
+
+def suite_of(op: str, folder: Path, only: str) -> fresh_kernels.Kernel:
+    """Make an example's suite of the cases with a word in their id; return its kernel."""
+    root = folder / "custom" / op
+    for name in ("SPEC.md", "DESIGN.md", f"{op}_golden.py", "eval/module_interfaces.yaml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(OPS / op / name, root / name)
+    assert command("harness", "new", root).code == 0
+    path = root / "eval" / "adversarial_suite.json"
+    document = json.loads(path.read_text())
+    document = {**document, "cases": [case for case in document["cases"] if only in case["id"]], "raises": []}
+    path.write_text(json.dumps(document))
+    return fresh_kernels.Kernel("right", op, "the kernel", (OPS / op / f"{op}_impl.py").read_text())
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.parametrize(("op", "starts"), [("softmax", (-1e9, -1e30)), ("flash_attention_fwd", (-1e9,))])
+def test_a_maximum_that_begins_too_high_is_refused(op: str, starts: tuple[float, ...], tmp_path: Path) -> None:
+    right = suite_of(op, tmp_path, "lowest")
+    for start in ("-3.4028234663852886e38", *map(str, starts)):
+        text = right.text.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
+        row = fresh.judged(op, tmp_path / "custom" / op, fresh_kernels.Kernel("right", start, "", text))
+        assert (row["status"] == "PASS") is (text == right.text), (start, row)
+
+
+def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path) -> None:
+    """A finite range holds no such row; an operator without a maximum has nothing to show on it."""
+    double, bounded = "def op_golden(x):\n    return x * 2.0\n", {"input_ranges": {"x": "[-100, 100]"}}
+    for number, (golden, said, found) in enumerate(((SOFTMAX, {}, 1), (SOFTMAX, bounded, 0), (double, {}, 0))):
+        ws = placed(tmp_path / str(number), [tensor("x")], **said)
+        ws.golden.write_text(golden)
+        cases = [case for case in suite_cases.cases(gather(ws)) if "lowest" in case["id"]]
+        assert len(cases) == found, (golden, said)
+        for case in cases:
+            x = made(ws, **{key: value for key, value in case.items() if key.startswith("draw_")})["x"]
+            assert bool(x.isfinite().all()) and float(x.max()) < -1e31
+
+
+def test_products_lie_low_and_none_is_as_good_as_another(tmp_path: Path) -> None:
+    """A softmax of such scores chooses one: where two are equal but for rounding, right kernels choose differently."""
+    ws = placed(tmp_path, [tensor("q"), tensor("k")])
+    ws.golden.write_text(PRODUCTS)
+    [case] = [case for case in suite_cases.cases(gather(ws)) if "lowest" in case["id"]]
+    for dtype in ("float32", "float16", "bfloat16"):
+        knobs = {key: value for key, value in case.items() if key.startswith("draw_")}
+        drawn = made(ws, dtype={"default": dtype}, **knobs)
+        q, k = drawn["q"].double(), drawn["k"].double()
+        scores = (q @ k.T) * q.shape[-1] ** -0.5
+        assert bool(drawn["q"].isfinite().all()) and bool(drawn["k"].isfinite().all())
+        assert float(scores.max()) < -1e9
+        best = torch.topk(scores, 2, dim=-1).values
+        assert float(((best[:, 0] - best[:, 1]) / best[:, 0].abs()).min()) > 2.0**-12

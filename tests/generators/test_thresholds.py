@@ -1,0 +1,74 @@
+"""Sums that equal what they are compared with: `<=` in the place of `<` was right on every draw."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.generators.test_draws import made, placed, tensor
+
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.sources import gather
+
+NUCLEUS = """import torch
+
+
+def op_golden(probs, top_p):
+    ordered, places = torch.sort(probs, dim=-1, descending=True, stable=True)
+    front = torch.cumsum(ordered, dim=-1) - ordered
+    stays = torch.zeros_like(probs).scatter(-1, places, (front {sign} top_p).to(probs.dtype))
+    return probs * stays
+"""
+BUDGET = """import torch
+
+
+def op_golden(cost, budget):
+    return torch.where(torch.{word}(torch.cumsum(cost, dim=-1), budget), cost, torch.zeros_like(cost))
+"""
+SAID = {"probs": {"values": "[0, 1]", "row_sum": 1}}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "ranges", "default"),
+    [
+        (NUCLEUS.format(sign="<"), NUCLEUS.format(sign="<="), SAID, 0.9),
+        (NUCLEUS.format(sign="<="), NUCLEUS.format(sign="<"), SAID, 0.9),
+        (BUDGET.format(word="le"), BUDGET.format(word="lt"), {"cost": "[0, inf)"}, 5.1),
+        (BUDGET.format(word="lt"), BUDGET.format(word="le"), {"cost": "[0, inf)"}, 5.1),
+    ],
+)
+def test_a_sum_that_equals_its_threshold_tells_less_from_at_most(
+    right: str, wrong: str, ranges: dict[str, Any], default: float, tmp_path: Path
+) -> None:
+    name, scalar = re.findall(r"op_golden\((\w+), (\w+)\)", right)[0]
+    ports = [tensor(name), {"name": scalar, "shape": [], "dtype": "float32"}]
+    ws = placed(tmp_path, ports, default_params={scalar: default}, input_ranges=ranges)
+    ws.golden.write_text(right)
+    space: dict[str, Any] = {}
+    exec(compile(wrong, "wrong.py", "exec"), space)  # noqa: S102
+    sources = gather(ws)
+    ws.test_inputs.write_text(inputs_text(sources))
+    cases = [case for case in suite_cases.cases(sources) if f"{scalar}_met" in case["id"] or f"{scalar}_halves" in case["id"]]
+    told = []
+    with ReferenceSession(ws) as session:
+        first = FirstCandidate(session, ws, sources.spec.policy())
+        for case in cases:
+            inputs = dict(session.make_inputs(case))
+            draw = Draw(first, case, inputs, first.golden(list(inputs.values())))
+            assert draw.refusal() is None, "the sums are exact in every order"
+            told.append(draw.takes([space["op_golden"](*inputs.values())]))
+    assert cases and not all(told), [case["id"] for case in cases]
+
+
+def test_rows_in_halves_add_up_to_one_and_differ(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("probs")], input_ranges=SAID)
+    rows = made(ws, draw_zone={"probs": "halves"})["probs"]
+    assert torch.equal(rows.sum(-1), torch.ones(rows.shape[0])) and len({tuple(row.tolist()) for row in rows}) > 20
+    top = rows.sort(dim=-1, descending=True).values[:, 0]
+    assert bool((top == 0.5).all()), "two halves, or one and what is left"
