@@ -1,16 +1,20 @@
-"""Who computes on how many threads, and where a condition of a kernel is said to stand."""
+"""Who computes on how many threads, what becomes of freed memory, and where a condition of a kernel is said to stand."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import resource
 
 import pytest
 import torch
 
 from pypto_op.backends import cores
 from pypto_op.backends.worker import askers
+from pypto_op.backends.worker.closure import Closure
+from pypto_op.backends.worker.guard import Guard
 from pypto_op.backends.worker.pypto_hooks import _placed
+from pypto_op.triton.run.fence import TritonGuard
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +35,24 @@ def test_a_reference_takes_half_of_the_cores_at_most_four(monkeypatch, cpus, thr
     monkeypatch.setattr(os, "cpu_count", lambda: cpus)
     cores.share_among_references()
     assert torch.get_num_threads() == threads
+
+
+def test_freed_memory_is_there_for_the_next_tensors_without_a_fault_for_each_page():
+    cores.leave_to_workers()
+
+    def made_and_freed() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        held = [torch.ones(1 << 20) for _ in range(16)]
+        assert len(held) == 16
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    made_and_freed()
+    assert made_and_freed() < 1024, "16384 pages are written to"
+
+
+def test_python_need_not_ask_a_hook_in_vain_at_each_event():
+    for watcher in (Guard, TritonGuard, Closure):
+        assert watcher._hook.__cantrace__ is False
 
 
 def test_a_condition_stands_where_pypto_would_find_it_and_a_place_that_is_given_stays():

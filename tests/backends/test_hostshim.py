@@ -323,7 +323,10 @@ def test_usage_without_a_script() -> None:
     [
         ("import math\n\nimport torch\n\n\ndef f(x):\n    return x.to(x.device) * math.pi\n", True),
         ("from torch.nn import functional\n", True),
+        ('"""Return x. Accumulates in float64 for float64 inputs; evaluated once."""\nimport torch\n', True),
         ("import torch\nDEVICE = 'npu:0'\n", False),
+        ("import torch\nINPUT = 'input_npu'\n", False),
+        ("import torch\nhelper = eval('1')\n", False),
         ("import helper\n", False),
         ("from . import helper\n", False),
         ("import torch\nhelper = __import__('helper')\n", False),

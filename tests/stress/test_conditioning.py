@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from pypto_op.backends.worker.cancellation import find
+from pypto_op.backends.worker.cancellation import Golden, find
 from pypto_op.stress.conditioning import Conditions, Site, strongest
 from pypto_op.stress.sites import normalised
 
@@ -127,7 +127,7 @@ def test_of_whichever_cancels_worst_the_recipe_s_own_site_is_named(tmp_path: Pat
     spec.loader.exec_module(module)
     message = {"file": str(path), "case": {}, "expression": None, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60}
     assert max(measured(module, *made.values()).values(), key=lambda site: site.condition(0.5)).expression == "y - 0.9 * y"
-    found = find(module.golden, lambda case: dict(made), ["x", "y"], message)
+    found = find(Golden(module.golden, path), lambda case: dict(made), ["x", "y"], message)
     assert found["expression"] == "x.sum(-1)" and found["reached"] >= 1e4
 
 
@@ -148,18 +148,19 @@ def test_searches_on_one_case_share_their_runs_and_a_smaller_shape_finds_what_th
     case = {"id": "a", "level": "L5", "shape": {"N": 40}}
     plain = {"file": golden.__file__, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60, "case": case}
     kept: dict[str, Any] = {}
-    asked = [find(counted, make, ["x", "y"], {**plain, "expression": "x - y"}, kept) for _ in range(2)]
+    reference = Golden(counted, Path(str(golden.__file__)))
+    asked = [find(reference, make, ["x", "y"], {**plain, "expression": "x - y"}, kept) for _ in range(2)]
     assert asked[0] == asked[1] and asked[0]["reached"] >= 1e4
     first = len(calls)
     assert first <= asked[0]["runs"] + 4, "the second search of the same cost nothing"
     other = {**plain, "expression": "1.0 - x"}
-    find(counted, make, ["x", "y"], other, kept)
+    find(reference, make, ["x", "y"], other, kept)
     shared = len(calls) - first
     calls.clear()
-    find(counted, make, ["x", "y"], other)
+    find(reference, make, ["x", "y"], other)
     assert shared < len(calls), "another expression takes over what is known of the same inputs"
     calls.clear()
-    small = find(counted, make, ["x", "y"], {**plain, "expression": "x - y", "searched_shape": {"N": 5}})
+    small = find(reference, make, ["x", "y"], {**plain, "expression": "x - y", "searched_shape": {"N": 5}})
     assert small["reached"] >= 1e4 and small["recipe"]
     assert calls.count((40, 12)) < calls.count((5, 12)), "most runs were of the small shape"
 
@@ -175,6 +176,6 @@ def test_no_recipe_touches_an_input_that_is_fixed(tmp_path: Path) -> None:
     message = {"file": str(path), "case": {}, "expression": None, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60}
     touched = []
     for fixed in (["x"], ["table"], ["table", "x"]):
-        recipe = find(module.golden, lambda case: dict(made), ["table", "x"], {**message, "fixed": fixed})["recipe"]
+        recipe = find(Golden(module.golden, path), lambda case: dict(made), ["table", "x"], {**message, "fixed": fixed})["recipe"]
         touched.append({step["input"] for step in recipe})
     assert touched == [{"table"}, {"x"}, set()]

@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+from pypto_op.backends.allocation import keep_freed
+
 _MOST = 4
 _MOST_BORROWED = 8
 _ELEMENTS_A_THREAD = 1 << 20
@@ -19,6 +21,7 @@ _ELEMENTS_A_THREAD = 1 << 20
 
 def leave_to_workers() -> None:
     """Compute on one thread in this process from now on, since its workers and its other lanes want the cores."""
+    keep_freed()
     if "torch" not in sys.modules:
         os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it when it is imported
         return

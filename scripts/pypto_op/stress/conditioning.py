@@ -6,11 +6,13 @@ Stability of Numerical Algorithms", section 4.2). 1 is harmless; 1e5 in float32 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
@@ -47,7 +49,7 @@ class Site:
         if not cells.numel():
             return 0.0
         rank = min(cells.numel() - 1, int((1.0 - quantile) * cells.numel()))
-        return float(cells.kthvalue(rank + 1).values)
+        return float(np.partition(cells.numpy(), rank)[rank])  # torch's own takes five times as long
 
     def settled(self, quantile: float) -> Site:
         """Return the site with nothing kept but its condition number."""
@@ -106,8 +108,9 @@ class Conditions(DispatchMode):
         expression = site_in(self._file)
         if not expression:
             return
-        finite = torch.isfinite(terms) & torch.isfinite(result)
-        cells = torch.where(result == 0, 0.0, terms / result.abs())[finite]
+        cells = (terms / result.abs()).masked_fill_(result == 0, 0.0)
+        if not math.isfinite(float(terms.sum()) + float(result.sum())):  # sums tell it faster than a mask does
+            cells = cells[torch.isfinite(terms) & torch.isfinite(result)]
         if cells.numel():
             self._sites.setdefault((expression, kind), Site(expression, kind)).add(cells.to(torch.float64))
 

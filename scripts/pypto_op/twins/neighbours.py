@@ -79,10 +79,10 @@ def _beyond(found: torch.Tensor, lost: torch.Tensor, salt: int) -> torch.Tensor:
     """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is."""
     beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
     bits = found.view(torch.int32)
-    drawn = ((bits + salt) * SPREAD).to(torch.float32).abs() / _ALL
-    taken = drawn * (beyond - found).abs() < _TWICE * lost.abs()
-    # Whole numbers, since `torch.where` takes as long as all of this does.
-    return (bits + (beyond.view(torch.int32) - bits) * taken).view(torch.float32)
+    # In place, and in whole numbers, since `torch.where` and memory take as long as all of this does.
+    drawn = bits.add(salt).mul_(SPREAD).to(torch.float32).abs_().div_(_ALL)
+    taken = drawn.mul_(beyond.sub(found).abs_()) < lost.abs().mul_(_TWICE)
+    return beyond.view(torch.int32).sub_(bits).mul_(taken).add_(bits).view(torch.float32)
 
 
 def number(term: Any) -> Any:

@@ -61,6 +61,7 @@ class Reordered(DispatchMode):
             raise ValueError(f"there is no twin {twin!r}")
         self._order: Order | None = ORDERS.get(twin)
         self._rewrites = _OTHER_TIES if twin == OTHER_TIES else _REWRITES
+        self._ways: dict[int, tuple[bool, Callable[..., Any] | None, Callable[..., Any] | None]] = {}
         narrow = storage in (torch.float16, torch.bfloat16)
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
         self.orders_values = False
@@ -82,18 +83,25 @@ class Reordered(DispatchMode):
     ) -> Any:
         """Run one operator."""
         kwargs = kwargs or {}
-        if func in _OTHER_TIES:
-            self.orders_values = True
-        if self.changes_nothing or not _narrow_float(args):
+        way = self._ways.get(id(func))  # torch keeps its operators, and hashes them in Python
+        if way is None:
+            way = self._ways[id(func)] = self._way_of(func)
+        orders, rewrite, finer = way
+        self.orders_values |= orders
+        if (rewrite is None and finer is None) or not _narrow_float(args):
             return func(*args, **kwargs)
-        rewrite = self._rewrites.get(func)
         if rewrite is not None:
             return rewrite(self, *args, **kwargs)
-        finer = decompositions().get(func) if self._rewrites is _REWRITES else None
-        if finer is None:
-            return func(*args, **kwargs)
+        assert finer is not None
         with self:
             return finer(*args, **kwargs)
+
+    def _way_of(self, func: Any) -> tuple[bool, Callable[..., Any] | None, Callable[..., Any] | None]:
+        """Return whether the twin `other_ties` changes an operator, what this twin puts in its place, and what takes it apart."""
+        if self.changes_nothing:
+            return func in _OTHER_TIES, None, None
+        finer = decompositions().get(func) if self._rewrites is _REWRITES else None
+        return func in _OTHER_TIES, self._rewrites.get(func), finer
 
     def fold(self, terms: torch.Tensor, dims: Sequence[int], keepdim: bool) -> torch.Tensor:
         """Return the sum of float32 `terms` over `dims`."""

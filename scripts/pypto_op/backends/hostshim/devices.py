@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +122,8 @@ def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
 _MODE = HostDevices()
 _IMPORTS = frozenset({"__future__", "collections", "dataclasses", "functools", "itertools", "math", "torch", "typing"})
 """What a file may import without getting a device's name from elsewhere."""
-_HIDES = ("npu", "__import__", "exec", "eval", "compile")
+_HIDES = re.compile(r"(?<!i)npu|\b(__import__|exec|eval|compile)\b")
+"""What may name a device or take a file along; the npu in `input` does not, nor does `eval` in `evaluated`."""
 
 
 def needs_no_host(source: str) -> bool:
@@ -135,7 +137,7 @@ def needs_no_host(source: str) -> bool:
         return False
     named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named += ["." if node.level else str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {name.partition(".")[0] for name in named} <= _IMPORTS and not any(word in source for word in _HIDES)
+    return {name.partition(".")[0] for name in named} <= _IMPORTS and not _HIDES.search(source)
 
 
 class SteppedAside:

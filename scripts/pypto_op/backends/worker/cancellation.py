@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,31 @@ _LEAST_RUNS = 100
 Make = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def measured(golden: Callable[..., Any], file: Path, values: Sequence[Any]) -> tuple[Conditions, list[torch.Tensor]]:
-    """Run a golden in float64 and return what its sums did, and its outputs."""
-    probe = Conditions(file)
-    with Doubled(), probe, torch.no_grad():
-        returned = golden(*(widened(value) for value in values))
-    return probe, leaves_of(returned)
+@dataclass(frozen=True)
+class Golden:
+    """A golden that is measured.
+
+    Attributes:
+        function: it.
+        file: where it is written; its expressions name what cancels.
+        around: is entered around each call.
+    """
+
+    function: Callable[..., Any]
+    file: Path
+    around: AbstractContextManager[Any] = field(default_factory=nullcontext)
+
+    def measured(self, values: Sequence[Any]) -> tuple[Conditions, list[torch.Tensor]]:
+        """Run it in float64 and return what its sums did, and its outputs."""
+        probe = Conditions(self.file)
+        with self.around, Doubled(), probe, torch.no_grad():
+            returned = self.function(*(widened(value) for value in values))
+        return probe, leaves_of(returned)
 
 
-def conditions(golden: Callable[..., Any], message: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
+def conditions(golden: Golden, message: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
     """Answer the message `conditions`: how badly the golden's sums cancel on these inputs."""
-    sites = measured(golden, Path(message["file"]), values)[0].sites()
+    sites = golden.measured(values)[0].sites()
     quantile = float(message["quantile"])
     site, reached = strongest(sites, message["expression"], quantile)
     return {
@@ -74,11 +89,11 @@ class Readings:
         calls: operators of torch in one run.
     """
 
-    def __init__(self, golden: Callable[..., Any], make: Make, order: Sequence[str], message: Mapping[str, Any]) -> None:
+    def __init__(self, golden: Golden, make: Make, order: Sequence[str], message: Mapping[str, Any]) -> None:
         self._golden, self._make, self._order, self._message = golden, make, order, message
         self._known: dict[str, Reading] = {}
         self.inputs = self._made([], 0)
-        probe, self._plain = measured(golden, Path(message["file"]), [self.inputs[name] for name in order])
+        probe, self._plain = golden.measured([self.inputs[name] for name in order])
         self._limits = [_limit(leaf, self.inputs) for leaf in self._plain]
         self.calls = probe.calls
 
@@ -103,7 +118,7 @@ class Readings:
 
     def _run(self, recipe: Recipe, offset: int) -> Reading:
         made, quantile = self._made(recipe, offset), float(self._message["quantile"])
-        probe, outputs = measured(self._golden, Path(self._message["file"]), [made[name] for name in self._order])
+        probe, outputs = self._golden.measured([made[name] for name in self._order])
         sites = [site.settled(quantile) for site in probe.sites()]
         return Reading(sites, is_useful(outputs, self._plain, self._limits))
 
@@ -118,7 +133,7 @@ Kept = dict[str, Readings]
 
 
 def find(
-    golden: Callable[..., Any], make: Make, order: Sequence[str], message: Mapping[str, Any], kept: Kept | None = None
+    golden: Golden, make: Make, order: Sequence[str], message: Mapping[str, Any], kept: Kept | None = None
 ) -> dict[str, Any]:
     """Answer the message `stress`: search for a recipe on which one expression of the golden cancels.
 
@@ -136,7 +151,8 @@ def find(
 
     def readings(case: Mapping[str, Any]) -> Readings:
         telling = {name: value for name, value in case.items() if name not in _SAYS_NOTHING}
-        key = repr((id(golden), id(make), telling, *(message.get(name) for name in ("quantile", "seed", "ranges", "rows"))))
+        wanted = (message.get(name) for name in ("quantile", "seed", "ranges", "rows"))
+        key = repr((id(golden.function), id(make), telling, *wanted))
         if key not in kept:
             kept[key] = Readings(golden, make, order, {**message, "case": case})
         return kept[key]

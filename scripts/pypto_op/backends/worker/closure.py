@@ -91,6 +91,8 @@ class Closure:
         if is_cache(path) and not is_trusted(path):
             raise PermissionError("byte code that stands beside its source is not loaded")
 
+    _hook.__cantrace__ = False  # type: ignore[attr-defined]
+
     def _note(self, path: str) -> None:
         listed = path.endswith("/")
         shown, resolved = os.path.abspath(path), os.path.realpath(path)

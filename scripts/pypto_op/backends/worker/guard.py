@@ -188,6 +188,9 @@ class Guard:
                 return  # the copy may go on: it ends with the session, and the verdict is settled
             raise PermissionError(f"forbidden to a candidate: {offence}")
 
+    # Python asks each hook for this before each event; where it is missing, to say so takes as long as the rest of the event.
+    _hook.__cantrace__ = False  # type: ignore[attr-defined]
+
     def _excuses(self, event: str) -> bool:
         """Whether what was seen is no offence after all; asked of what would be one alone, since nearly all events are none."""
         return False

@@ -120,8 +120,9 @@ class Reference:
         values, _ = read_values(Path(message["inputs"]))
         golden = self._function(message)
         try:
+            reference = cancellation.Golden(golden, Path(message["file"]), self._shim(Path(message["file"])))
             with self._watched():
-                return [], {"conditions": cancellation.conditions(golden, message, values)}
+                return [], {"conditions": cancellation.conditions(reference, message, values)}
         except Failure:
             raise
         except Exception as error:
@@ -133,8 +134,9 @@ class Reference:
 
         golden = self._function(message)
         make, order = self._maker(Path(message["inputs_file"]))
+        reference = cancellation.Golden(golden, Path(message["file"]), self._shim(Path(message["file"])))
         try:
-            return [], {"stress": cancellation.find(golden, make, order, message, self._readings)}
+            return [], {"stress": cancellation.find(reference, make, order, message, self._readings)}
         except Exception as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 
@@ -143,7 +145,7 @@ class Reference:
         values, _ = read_values(Path(message["inputs"]))
         function = self._function(message)
         try:
-            with self._watched():
+            with self._watched(), self._shim(Path(message["file"])):
                 return list(unread(function, values)), {}
         except Failure:
             raise
@@ -159,9 +161,12 @@ class Reference:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 
     def _golden(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        return self._answer(message, self._function(message))
+
+    def _answer(self, message: dict[str, Any], function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Call a golden in one way, on inputs that are read anew."""
         file, name = Path(message["file"]), message["function"]
         values, _ = read_values(Path(message["inputs"]))
-        function = self._function(message)
         if message["float64"]:
             with self._shim(file):
                 return truths(function, values, file)
@@ -184,6 +189,7 @@ class Reference:
 
     def _goldens(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Call a golden in several ways; `told` has the facts of each, and how many of the values are its own."""
+        function = self._function(message)
         values: list[Any] = []
         told: list[dict[str, Any]] = []
         for way in message["ways"]:
@@ -191,7 +197,7 @@ class Reference:
             if way["twin"] == OTHER_TIES and any(not earlier.get("orders_values", True) for earlier in told):
                 way = {**way, "twin": None}
             try:
-                found, facts = self._golden({**message, **way})
+                found, facts = self._answer({**message, **way}, function)
                 facts = {"outcome": str(Outcome.OK), "detail": "", **facts}
             except Failure as failure:
                 found, facts = [], {"outcome": str(failure.outcome), "detail": failure.detail}
@@ -213,8 +219,7 @@ class Reference:
         return self._loaded[key]
 
     def _shim(self, file: Path) -> AbstractContextManager[Any]:
-        """Leave the host shim out of the calls of a golden that cannot name a device."""
-        self._module(file)
+        """Leave the host shim out of the calls of a loaded golden that cannot name a device."""
         return devices.SteppedAside() if self._no_device[str(file)] else nullcontext()
 
     def _watched(self) -> AbstractContextManager[None]:

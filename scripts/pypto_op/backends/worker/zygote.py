@@ -19,6 +19,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from pypto_op.backends.allocation import keep_freed
 from pypto_op.backends.processes import children_of, kill, kill_below
 from pypto_op.backends.worker import crashes, isolation, linux, pypto_hooks
 from pypto_op.backends.worker.serving import LONGEST_MESSAGE
@@ -41,6 +42,7 @@ def main(document: dict[str, Any], control: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.adopt_orphans()
     channel = socket.socket(fileno=control)
+    keep_freed()
     gc.disable()  # modules are no garbage; looking for it costs a tenth of loading them
     try:
         versions = _preload(document)

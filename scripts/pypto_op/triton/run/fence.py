@@ -78,6 +78,8 @@ class TritonGuard(Guard):
             return
         super()._hook(event, arguments)
 
+    _hook.__cantrace__ = False  # type: ignore[attr-defined]
+
     def _excuses(self, event: str) -> bool:
         return event in _LOOKS and _prints_an_error()
 
