@@ -56,6 +56,11 @@ def typed(path: Path | str) -> str:
     return shlex.quote(str(path) if near.startswith("..") else near)
 
 
+def to_run(words: str, folder: Path) -> str:
+    """Return the remedy to run a command of `pypto-op` on a folder, which a reader may type as it stands."""
+    return f"run `pypto-op {words} {typed(folder)}`"
+
+
 def check_op_name(name: str) -> str:
     """Return `name` if it may name an operator; raise ContractError otherwise."""
     if not OP_NAME.match(name):

@@ -109,7 +109,7 @@ def test_command_without_a_verdict_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "custom" / "demo" / "SPEC.md").touch()
     result = CliRunner().invoke(report, [str(tmp_path / "custom" / "demo")])
     assert isinstance(result.exception, ContractError)
-    assert "run `pypto-op verify`" in result.exception.one_line()
+    assert f"run `pypto-op verify {tmp_path}/custom/demo`" in result.exception.one_line()
 
 
 def test_command_tells_an_unsealed_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

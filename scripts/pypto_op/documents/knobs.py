@@ -13,6 +13,7 @@ from typing import Any
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.python_text import parsed
+from pypto_op.workspace import to_run
 
 PREFIX = "draw_"
 ZONE, SCALE, OFFSET, RANGE, SET = "draw_zone", "draw_scale", "draw_offset", "draw_range", "draw_set"
@@ -74,7 +75,10 @@ def check_known(cases: Iterable[Mapping[str, Any]], inputs: Collection[str], fil
             if key.startswith(PREFIX):
                 where = f"case {case['id']}"
                 raise ContractError(
-                    f"does not read the knob {key!r}", file=file, where=where, remedy="read it, or run `pypto-op harness new`"
+                    f"does not read the knob {key!r}",
+                    file=file,
+                    where=where,
+                    remedy=f"read it, or {to_run('harness new', file.parent.parent)}",
                 )
 
 

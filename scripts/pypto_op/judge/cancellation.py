@@ -20,6 +20,7 @@ from pypto_op.judge.inputs import checks_precision, stress_of
 from pypto_op.judge.stressing import KEY, stress_case
 from pypto_op.stress.sites import normalised
 from pypto_op.vocabulary import Level
+from pypto_op.workspace import to_run
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
@@ -34,7 +35,7 @@ _CANCELS = 100.0
 """A condition number that costs two digits: what reaches it in a short search is no subtraction that never cancels."""
 
 _RUNS = 60
-_REMEDY = "run `pypto-op harness new`, or add L5_cancellation_stress_* cases with precision true"
+_OR = "or add L5_cancellation_stress_* cases with precision true"
 
 Case = Mapping[str, Any]
 
@@ -97,7 +98,7 @@ def check(contract: Contract, ws: OpWorkspace, session: ReferenceSession, inputs
     for expression in found:
         if expression not in waived and not any(stressed.covers(expression) for stressed in told):
             words = f"the golden subtracts ({expression}) and no L5 case has {KEY} for it"
-            raise ContractError(words, file=suite, remedy=_REMEDY)
+            raise ContractError(words, file=suite, remedy=f"{to_run('harness new', ws.root)}, {_OR}")
         seen = [stressed.sites[expression] for stressed in told if expression in stressed.sites]
         if seen and max(seen) < _CANCELS or expression in waived:
             _hold_to_search(contract, ws, session, expression, suite)
@@ -142,7 +143,7 @@ def _hold_to_search(contract: Contract, ws: OpWorkspace, session: ReferenceSessi
         return  # the golden does not run on what the search tries
     if found is not None and found.reached >= _CANCELS:
         words = f"no case makes ({expression}) cancel, and inputs were found on which it does, {found.reached:.3g} times"
-        raise ContractError(words, file=suite, remedy=_REMEDY)
+        raise ContractError(words, file=suite, remedy=f"{to_run('harness new', ws.root)}, {_OR}")
 
 
 def _elements(case: Case) -> int:

@@ -20,7 +20,7 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.expectation import expectation_of
 from pypto_op.judge.references import answered
 from pypto_op.vocabulary import Outcome
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,7 @@ def rules(
         reference = answered(golden, expectation, native)
         problem = reference.problem()
         if problem is not None:
-            raise ContractError(f"{problem} (case {case.get('id', '?')})", file=file, remedy="run `pypto-op verify`")
+            raise ContractError(f"{problem} (case {case.get('id', '?')})", file=file, remedy=to_run("verify", ws.root))
         found, actual = [], [leaf.detach().cpu() for leaf in outputs]
         for policy in expectation.policies(reference.natural_share):
             _, truth, twins = reference.compared(policy, actual, expectation.names)

@@ -31,7 +31,7 @@ from pypto_op.mutation.program import Program
 from pypto_op.mutation.trials import Order, make_trials, one_per_kind, run_once
 from pypto_op.pool.work import Say
 from pypto_op.vocabulary import Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 DEFAULT_SEED = 20_260_131
 """Second seed of precision cases, and seed of samples: fixed, so that a score can be had again."""
@@ -146,7 +146,7 @@ class Field:
                     raise ContractError(
                         f"the unchanged kernel does not pass case {trial.case} with seed {trial.seed}: {verdict.summary}",
                         file=self.subject.impl,
-                        remedy="only a suite that the kernel passes can be measured; run `pypto-op verify`",
+                        remedy=f"a suite that the kernel passes is measured; {to_run('verify', self.subject.impl.parent)}",
                     )
         if self._wish.timeout is None:
             slowest = max(trial.seconds for trial in self.order.trials)

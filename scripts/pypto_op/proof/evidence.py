@@ -21,7 +21,7 @@ from pypto_op.proof.draws import failed_cases
 from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.proof.writing import write_whole
 from pypto_op.vocabulary import Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
 """What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
@@ -30,7 +30,6 @@ _MOST_KEPT = 64  # anybody may fill the folder; nobody shall make a gate read fo
 _DECIDE_NUMBERS = ("pypto", "torch")
 _ALGORITHM = "hmac-sha256"
 _DOMAIN = "pypto-op report"
-_REMEDY = "run `pypto-op verify`"
 
 
 def file_hashes(ws: OpWorkspace, k: int | None = None, *, impl: Path | None = None) -> dict[str, str]:
@@ -69,7 +68,9 @@ def seal(report: Mapping[str, Any]) -> dict[str, Any]:
     body = {name: value for name, value in report.items() if name != "seal"}
     missing = list(_unbound(body))
     if missing:
-        raise ContractError(f"a report without {', '.join(missing)} cannot be sealed", remedy=_REMEDY)
+        raise ContractError(
+            f"a report without {', '.join(missing)} cannot be sealed", remedy="this is a fault of pypto-op; report it"
+        )
     key = load_key()
     return {**body, "seal": f"{_ALGORITHM}:{key_id(key)}:{mac(_DOMAIN, canonical_json(body), key)}"}
 
@@ -97,7 +98,7 @@ def read_report(path: Path) -> dict[str, Any]:
     Raises:
         ContractError: it is missing, huge, not JSON, no object, or names a key twice.
     """
-    return read_json(path, remedy=_REMEDY)
+    return read_json(path, remedy=to_run("verify", path.parent.parent))
 
 
 def evidence_dir(ws: OpWorkspace) -> Path:

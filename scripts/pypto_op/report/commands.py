@@ -11,7 +11,7 @@ import click
 
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.options import OperatorDir
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, to_run
 
 if TYPE_CHECKING:
     from pypto_op.report.index import Row
@@ -123,5 +123,5 @@ def _optional_json(path: Path) -> dict[str, Any] | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise ContractError("is not valid JSON", file=path, remedy="run `pypto-op benchmark` again") from None
+        raise ContractError("is not valid JSON", file=path, remedy=f"{to_run('benchmark', path.parent)} again") from None
     return data if isinstance(data, dict) else None

@@ -11,7 +11,7 @@ from pypto_op.errors import ContractError
 from pypto_op.report.maps import HeatMap, from_file, telling
 from pypto_op.report.timeline import Event, Kind
 from pypto_op.state import journal
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 _MAPS_SHOWN = 4
 _VERDICT_ACTIONS = ("record_verdict", "complete_phase", "fail_phase")
@@ -73,7 +73,7 @@ def error_maps(ws: OpWorkspace, verdict: Mapping[str, Any], cases: Collection[st
                 found.append((check["status"] == "PASS", from_file(data, check, case)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise ContractError(
-                "is no error map", file=path, remedy="run `pypto-op verify --error-maps` again, or delete the file"
+                "is no error map", file=path, remedy=f"{to_run('verify --error-maps', ws.root)} again, or delete the file"
             ) from None
     found.sort(key=lambda pair: telling(pair[1]), reverse=True)
     found.sort(key=lambda pair: pair[0])
@@ -93,4 +93,4 @@ def swimlanes(ws: OpWorkspace, verdict: Mapping[str, Any]) -> Mapping[str, Any] 
         of_this = data["impl"] == verdict["hashes"].get("impl")
         return data if of_this and data["shapes"] else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise ContractError("holds no swimlanes", file=ws.swimlanes, remedy="run `pypto-op perf` again") from None
+        raise ContractError("holds no swimlanes", file=ws.swimlanes, remedy=f"{to_run('perf', ws.root)} again") from None

@@ -16,7 +16,7 @@ from pypto_op.state import service, store
 from pypto_op.state.model import State, all_verified, is_staged, phase_names, phases
 from pypto_op.vocabulary import PhaseStatus, Role, StageStatus
 from pypto_op.workflow import workflow
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 ADVANCE = "advance"
 _MOST_STEPS = 8
@@ -66,7 +66,7 @@ def advance(op_dir: Path | str, *, modes: str | None = None, **caller: Any) -> d
         if _ends_row(step) or is_staged(_begun(store.load(ws).state)):
             break
     if not done:
-        raise Refused("no step is due", file=ws.root, remedy="see `pypto-op state status`")
+        raise Refused("no step is due", file=ws.root, remedy=to_run("state status --op-dir", ws.root))
     return {**result, "action": ADVANCE, "done": done, "due": due(ws)}
 
 

@@ -10,7 +10,7 @@ from pypto_op.hashing import sha256_json
 from pypto_op.proof.key import key_id
 from pypto_op.state import gates, journal, store
 from pypto_op.state.model import State
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 
 def replay(op_dir: Path | str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def replay(op_dir: Path | str) -> dict[str, Any]:
             raise ContractError(
                 "was written under another account or key",
                 file=ws.journal,
-                remedy="let the owner run `pypto-op state adopt` in a terminal",
+                remedy=f"let the owner {to_run('state adopt --op-dir', ws.root)} in a terminal",
             )
         try:
             same = store.load(ws)
@@ -63,7 +63,7 @@ def fold(ws: OpWorkspace, *, every_line: bool = False) -> tuple[State, journal.L
         if every_line:
             _same(ws, state, line)
     if state is None or last is None:
-        raise ContractError("there is no journal", file=ws.journal, remedy="run `pypto-op state init`")
+        raise ContractError("there is no journal", file=ws.journal, remedy=to_run("state init --op-dir", ws.root))
     _same(ws, state, last)
     return state, last
 

@@ -18,7 +18,7 @@ from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workflow import workflow
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 _OPTIONAL_ON_SINGLE = ("suite",)
 
@@ -214,7 +214,7 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
         InfraError: the judge gave no verdict at all.
     """
     words = ["pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words]
-    return _in_own_process(ws, words, remedy="run `pypto-op verify` by hand")
+    return _in_own_process(ws, words, remedy=f"{to_run('verify', ws.root)} by hand")
 
 
 def compose(ws: OpWorkspace) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def self_test(ws: OpWorkspace) -> dict[str, Any]:
     if (kept := records.found_self_test(ws)) is not None:
         return dict(kept)
     words = ["pypto_op.cli", "verify", str(ws.root), "--self-test", "--json", "--quiet"]
-    return _in_own_process(ws, words, remedy="run `pypto-op verify --self-test` by hand")
+    return _in_own_process(ws, words, remedy=f"{to_run('verify --self-test', ws.root)} by hand")
 
 
 def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:

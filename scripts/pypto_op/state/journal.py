@@ -20,13 +20,13 @@ from pypto_op.errors import ContractError, InfraError, unreadable
 from pypto_op.hashing import canonical_json, open_regular, parse_object, sha256_bytes
 from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.state.facts import Arguments, Facts
+from pypto_op.workspace import to_run
 
 NO_LINE = "0" * 64
 MAX_BYTES = 256 * 1024 * 1024
 _DOMAIN = "pypto-op journal"
 _HEAD = b'{"mac":"'
 _BODY_AT = len(_HEAD) + 64 + 2
-_AUDIT = "run `pypto-op state audit`"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,9 @@ def read_tail(path: Path) -> Tail:
     try:
         return Tail(int(json.loads(text)["seq"]), sha256_bytes(text), start + last + 1)
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise ContractError("its last line is no journal line", file=path, remedy=_AUDIT) from None
+        raise ContractError(
+            "its last line is no journal line", file=path, remedy=to_run("state audit --op-dir", path.parent)
+        ) from None
 
 
 def read(path: Path) -> Iterator[Line]:

@@ -46,7 +46,7 @@ def check(state: State | None, action: str, args: Arguments, *, by: str) -> None
     """
     row = action_row(action)
     if state is None and action != "init":
-        raise Refused("the operator has no state yet", remedy="run `pypto-op state init`")
+        raise Refused("the operator has no state yet", remedy="run `pypto-op state init --op-dir OP_DIR`")
     if row.owner_only and by != "person":
         raise Refused(
             f"only a person may call {action}",

@@ -10,7 +10,7 @@ from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.hashing import read_json
 from pypto_op.state.service import transition
 from pypto_op.state.store import OLD_VERSION
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 KEPT = ".orchestrator_state.v2.json"
 _LAST = 4  # what 2.0 says of stage 5 and later is a sentence without evidence: it is done again
@@ -60,7 +60,7 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
 
 def _kept(ws: OpWorkspace) -> dict[str, Any]:
     """Copy the old state beside itself and return what it says of each stage."""
-    old = read_json(ws.state, remedy="run `pypto-op state init`")
+    old = read_json(ws.state, remedy=to_run("state init --op-dir", ws.root))
     if old.get("schema_version") != OLD_VERSION:
         raise ContractError(
             f"is of version {str(old.get('schema_version'))[:20]!r}, not {OLD_VERSION}",

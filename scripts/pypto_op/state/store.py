@@ -25,11 +25,11 @@ from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.journal import Line, Tail
 from pypto_op.state.machine import step
 from pypto_op.state.model import SCHEMA_VERSION, State
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 LOCK_FILE = ".orchestrator_lock"
 OLD_VERSION = "2.0"
-_REPLAY = "run `pypto-op state replay`"
+_REPLAY = "state replay --op-dir"
 _MAX_STATE_BYTES = 8 * 1024 * 1024
 
 
@@ -60,7 +60,7 @@ def load(ws: OpWorkspace) -> Loaded:
     """
     if not ws.state.exists():
         return _from_journal(ws)
-    body = read_json(ws.state, remedy=_REPLAY, limit=_MAX_STATE_BYTES)
+    body = read_json(ws.state, remedy=to_run(_REPLAY, ws.root), limit=_MAX_STATE_BYTES)
     if body.get("schema_version") != SCHEMA_VERSION:
         return _other_version(ws, body.get("schema_version"))
     seal, position = body.pop("seal", None), body.pop("journal", None)
@@ -68,10 +68,10 @@ def load(ws: OpWorkspace) -> Loaded:
         raise ContractError(
             "was written under another account or key",
             file=ws.state,
-            remedy="let the owner run `pypto-op state adopt` in a terminal",
+            remedy=f"let the owner {to_run('state adopt --op-dir', ws.root)} in a terminal",
         )
     if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), state_seal(body, position).encode()):
-        raise ContractError("was changed by hand: its seal does not hold", file=ws.state, remedy=_REPLAY)
+        raise ContractError("was changed by hand: its seal does not hold", file=ws.state, remedy=to_run(_REPLAY, ws.root))
     state = cast(State, body)
     _check_name(ws, state, ws.state)
     anchor = _read_anchor(state)
@@ -87,7 +87,7 @@ def load(ws: OpWorkspace) -> Loaded:
         raise ContractError(
             f"was set back: this run had reached line {anchor[0]}, the journal ends at {tail.seq}",
             file=ws.state,
-            remedy="restore the newer files, or let the owner run `pypto-op state adopt` in a terminal",
+            remedy=f"restore the newer files, or let the owner {to_run('state adopt --op-dir', ws.root)} in a terminal",
         )
     if tail.seq == seq:
         return Loaded(state, tail)
@@ -105,7 +105,7 @@ def load_foreign(ws: OpWorkspace) -> Loaded:
     for line in journal.read(ws.journal):
         state = apply_line(ws, state, line)
     if state is None:
-        raise ContractError("there is no journal to take over", file=ws.journal, remedy="run `pypto-op state init`")
+        raise ContractError("there is no journal to take over", file=ws.journal, remedy=to_run("state init --op-dir", ws.root))
     _check_name(ws, state, ws.journal)
     return Loaded(state, tail, behind=True)
 
@@ -117,9 +117,9 @@ def load_older(ws: OpWorkspace, version: str) -> Loaded:
         ContractError: the state file is of another version, or a journal says that the new run has begun.
     """
     tail = journal.read_tail(ws.journal)
-    found = read_json(ws.state, remedy=_REPLAY, limit=_MAX_STATE_BYTES).get("schema_version")
+    found = read_json(ws.state, remedy=to_run(_REPLAY, ws.root), limit=_MAX_STATE_BYTES).get("schema_version")
     if found != version or tail.seq:
-        raise ContractError("is being migrated already", file=ws.state, remedy="run `pypto-op state status`")
+        raise ContractError("is being migrated already", file=ws.state, remedy=to_run("state status --op-dir", ws.root))
     return Loaded(None, tail)
 
 
@@ -138,13 +138,13 @@ def _other_version(ws: OpWorkspace, version: object) -> Loaded:
             "schema_version 2.0 is the predecessor's; it carries no evidence",
             file=ws.state,
             where="schema_version",
-            remedy="run `pypto-op state migrate`, which takes its completed stages through the gates",
+            remedy=f"{to_run('state migrate --op-dir', ws.root)}, which takes its completed stages through the gates",
         )
     raise ContractError(
         f"schema_version {repr(version)[:40]} is not known",
         file=ws.state,
         where="schema_version",
-        remedy=f"this tool writes {SCHEMA_VERSION}; update pypto-op, or run `pypto-op state replay`",
+        remedy=f"this tool writes {SCHEMA_VERSION}; update pypto-op, or {to_run(_REPLAY, ws.root)}",
     )
 
 
@@ -166,13 +166,13 @@ def _fold(ws: OpWorkspace, state: State | None, seq: int, head: str) -> State:
         elif line.seq > seq:
             state = apply_line(ws, state, line)
     if not met or state is None:
-        raise ContractError("does not fit the state file", file=ws.journal, remedy=_REPLAY)
+        raise ContractError("does not fit the state file", file=ws.journal, remedy=to_run(_REPLAY, ws.root))
     _check_name(ws, state, ws.journal)
     if state["key_id"] != key_id():
         raise ContractError(
             "was written under another account or key",
             file=ws.journal,
-            remedy="let the owner run `pypto-op state adopt` in a terminal",
+            remedy=f"let the owner {to_run('state adopt --op-dir', ws.root)} in a terminal",
         )
     return state
 

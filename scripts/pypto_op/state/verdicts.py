@@ -13,7 +13,7 @@ from pypto_op.hashing import sha256_json
 from pypto_op.proof import evidence
 from pypto_op.state.facts import Verdict
 from pypto_op.vocabulary import FailureCategory, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 if TYPE_CHECKING:
     from pypto_op.documents.policy import Policy
@@ -168,24 +168,22 @@ def check_report(report: Mapping[str, Any], ws: OpWorkspace, phase: int | None) 
     """
     from pypto_op.documents import schema
 
+    judge = f"{to_run('verify', ws.root)} for these bytes"
     try:
         schema.check(report, "evaluation_report", file=ws.report)
     except ContractError as error:
-        raise Refused(error.problem, file=error.file, where=error.where, remedy=_JUDGE) from None
+        raise Refused(error.problem, file=error.file, where=error.where, remedy=judge) from None
     if report["op_name"] != ws.name:
-        raise Refused(f"it is about the operator {report['op_name']!r}", file=ws.report, remedy=_JUDGE)
+        raise Refused(f"it is about the operator {report['op_name']!r}", file=ws.report, remedy=judge)
     if phase is not None and report["up_to_module"] != phase:
-        raise Refused(f"it is about M{report['up_to_module']}", file=ws.report, remedy=_JUDGE)
+        raise Refused(f"it is about M{report['up_to_module']}", file=ws.report, remedy=judge)
     if not evidence.lay_there(report, ws, k=phase):
-        raise Refused(f"it is about {report['impl_file']}, which lies elsewhere", file=ws.report, remedy=_JUDGE)
+        raise Refused(f"it is about {report['impl_file']}, which lies elsewhere", file=ws.report, remedy=judge)
     stale = evidence.stale_hashes(report, evidence.file_hashes(ws, phase), ws)
     if stale:
-        raise Refused(f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=_JUDGE)
+        raise Refused(f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=judge)
     if report["tool"]["version"] != __version__:
-        raise Refused(f"version {report['tool']['version']} wrote it", file=ws.report, remedy=_JUDGE)
-
-
-_JUDGE = "run `pypto-op verify` for these bytes"
+        raise Refused(f"version {report['tool']['version']} wrote it", file=ws.report, remedy=judge)
 
 
 def verdict_of(report: Mapping[str, Any], *, judged_again: bool = False) -> Verdict:

@@ -16,7 +16,7 @@ from pypto_op.perf.admission import numeric_mode, whole_pass
 from pypto_op.pool.pool import Pool
 from pypto_op.tuning import ledger as ledgers
 from pypto_op.vocabulary import Mode
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 _TUNING_STAGE = 7
 
@@ -125,5 +125,5 @@ def _require_stage(ws: OpWorkspace) -> None:
         raise ContractError(
             f"is in stage {stage}; a kernel is tuned in stage {_TUNING_STAGE}",
             file=ws.state,
-            remedy="run `pypto-op state status` to see what comes before it",
+            remedy=f"{to_run('state status --op-dir', ws.root)} to see what comes before it",
         )

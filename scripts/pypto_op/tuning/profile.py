@@ -20,7 +20,7 @@ from pypto_op.perf.lever import Lever, levers
 from pypto_op.tuning.clock import Clock
 from pypto_op.tuning.work import counted
 from pypto_op.vocabulary import Mode
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 FOLDER = "perf"
 Note = Callable[[str], None]
@@ -82,7 +82,7 @@ def profile_operator(ws: OpWorkspace, note: Note = lambda words: None) -> list[S
         timed = clock.time(read_text(subject.impl))
         if timed.fault:
             raise ContractError(
-                f"is not right on {timed.failed}: {timed.fault}", file=ws.impl, remedy="run `pypto-op verify` first"
+                f"is not right on {timed.failed}: {timed.fault}", file=ws.impl, remedy=f"{to_run('verify', ws.root)} first"
             )
         calls = sorted(folder for folder in traces.iterdir() if folder.is_dir())
         rows = []

@@ -19,6 +19,7 @@ from pypto_op.tuning.clock import Clock, Timed, ratio
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
 from pypto_op.tuning.proposer import Proposal, Proposer
+from pypto_op.workspace import to_run
 
 BASELINE = "baseline"
 _SLOW = 4.0
@@ -149,7 +150,7 @@ class Search:
             raise ContractError(
                 f"the kernel does not pass {timed.failed}: {timed.fault}",
                 file=self._clock.contract.workspace.impl,
-                remedy="only a right kernel is tuned; run `pypto-op verify`",
+                remedy=f"only a right kernel is tuned; {to_run('verify', self._clock.contract.workspace.root)}",
             )
         digest = digest_of(self._kernel.source)
         made = Candidate(

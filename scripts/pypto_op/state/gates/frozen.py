@@ -11,7 +11,7 @@ from pypto_op.state.gates.base import Context, artifact_path, freeze, gate
 from pypto_op.state.model import Frozen, State, phase_number
 from pypto_op.state.store import plan_matches
 from pypto_op.workflow import workflow
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, to_run
 
 
 @gate
@@ -61,7 +61,7 @@ def frozen_problems(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, pl
         yield Refused(
             "was changed since freeze_plan",
             file=ws.plan,
-            remedy="run `pypto-op state replay`, which writes it anew",
+            remedy=f"{to_run('state replay --op-dir', ws.root)}, which writes it anew",
         )
 
 
