@@ -39,8 +39,8 @@ _first = iter(("task", "candidate", "candidate whose programs run in other order
 """The first three processes of this one are started alone, on a GPU; whoever wants more has them forked."""
 _CAVEAT = "the interpreter checks the mathematics: alignment, register and shared-memory limits are not seen, times mean nothing"
 _OF_DEVICES = (
-    "a device runs programs side by side: races show as wrong numbers only, and what lies beyond a tensor is seen around "
-    "inputs alone; `--target interpret` sees both"
+    "a device shows races and reads beyond a tensor as wrong numbers, and only where they change any; `--target interpret` "
+    "names the line"
 )
 
 
