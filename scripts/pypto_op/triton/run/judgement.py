@@ -56,11 +56,18 @@ def judge(
     if numbers.error_type == "StructureMismatch" or wrong is None:
         wrong = numbers if not numbers.ok else wrong
     if wrong is None and case["mutated"]:
-        names = sorted(case["mutated"])
-        wrong = compare([case["mutated"][i] for i in names], [answer["mutated"].get(i) for i in names], policy)
+        wrong = _mutated(case["mutated"], answer["mutated"], policy)
     judgement = wrong or Judgement()
     judgement.metrics = numbers.metrics
     return judgement
+
+
+def _mutated(expected: dict[int, Any], actual: dict[int, Any], policy: Policy) -> Judgement:
+    """Return the verdict on inputs that the reference changes in place."""
+    names = sorted(expected)
+    if left := [i for i in names if i not in actual]:
+        return Judgement("StructureMismatch", f"the reference changes its input {_numbers(left)} in place, and forward leaves it")
+    return compare([expected[i] for i in names], [actual[i] for i in names], policy)
 
 
 def second_look(found: Judgement, expected: Any, actual: Any, otherwise: Otherwise) -> Judgement:
