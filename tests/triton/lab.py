@@ -37,6 +37,7 @@ FRESH = (
     "fresh_thirteenth",
     "fresh_fourteenth",
     "fresh_fifteenth",
+    "fresh_sixteenth",
     "fresh_seventeenth",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run import idle, reaching, sides
+from pypto_op.triton.run import idle, reaching, sides, signed
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -35,7 +35,7 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: torch.histc(EVEN, 4, 0.0, 1.0), "histc (lower), histc (upper)"), (lambda: NORMAL.softmax(1), "softmax (far)"),
      (lambda: F.softplus(NORMAL, beta=2.0), "softplus (far)"), (lambda: NORMAL.argmax(1), "argmax (ties)"),
      (lambda: NORMAL.min(0)[0], "min (ties)"), (lambda: (NORMAL * 1000).tanh(), ""),
-     (lambda: torch.where(NORMAL > EVEN, NORMAL, EVEN), "gt (equal)"), (lambda: NORMAL.exp() > EVEN, ""),
+     (lambda: torch.where(NORMAL > EVEN, NORMAL, EVEN), "gt (equal)"), (lambda: NORMAL.exp() > EVEN, "gt (zero against zero)"),
      (lambda: torch.bucketize(NORMAL, BINS), "bucketize (equal)"), (lambda: torch.cdist(NORMAL, EVEN), "cdist (equal)"),
      (lambda: torch.xlogy(EVEN, EVEN), "xlogy (zero)"),
      (lambda: F.binary_cross_entropy(EVEN, EVEN), "binary_cross_entropy (zero)"),
@@ -56,7 +56,8 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: NORMAL.round(), "round (halfway)"), (lambda: ((NORMAL * 8 - 0.5) / 2).round(), "round (halfway)"),
      (lambda: (NORMAL * 0.3).round(), "round (halfway by a scale)"),
-     (lambda: (NORMAL / NORMAL.amax()).round(), "round (halfway by a scale)"), (lambda: NORMAL.round(decimals=1), ""),
+     (lambda: (NORMAL / NORMAL.amax()).round(), "round (halfway by a scale)"),
+     (lambda: NORMAL.round(decimals=1), "round (halfway)"),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num"),
      (lambda: EVEN.norm(1), "linalg_vector_norm (lower), linalg_vector_norm (root of zero)"),
      (lambda: EVEN.prod(1), "prod (lower)"),
@@ -65,7 +66,18 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: BYTES + BYTES, "add (wraps)"), (lambda: BYTES * BYTES, ""), (lambda: BYTES // 9 * BYTES, ""),
      (lambda: WHOLE.mul(9).to(torch.int8), "to_copy (wraps)"), (lambda: WHOLE.mul(99).to(torch.int8), ""),
      (lambda: EVEN.scatter_reduce(0, WHOLE, EVEN, "amax"), "scatter_reduce (unnamed place)"),
-     (lambda: EVEN.scatter_reduce(0, WHOLE // 2, EVEN, "amax"), "")],
+     (lambda: EVEN.scatter_reduce(0, WHOLE // 2, EVEN, "amax"), ""),
+     (lambda: (NORMAL / 4).round(decimals=1), "round (halfway)"), (lambda: (NORMAL / 3).round(decimals=2), ""),
+     (lambda: NORMAL.cummax(1), "cummax (ties)"), (lambda: WHOLE.cummin(0), ""),
+     (lambda: NORMAL.amax(1, keepdim=True) == NORMAL, "eq (twice in a row)"),
+     (lambda: NORMAL.max() != NORMAL, "ne (twice in a row)"),
+     (lambda: WHOLE.amax(1, keepdim=True) == WHOLE, ""), (lambda: NORMAL == EVEN, "eq"),
+     (lambda: EVEN.sub(EVEN) >= EVEN.mul(0), "ge"),
+     (lambda: (NORMAL * EVEN.gt(0.5)) >= EVEN.gt(0.5) * NORMAL.abs(), ""),
+     (lambda: (WHOLE - 1).amax(1), "amax (one sign)"), (lambda: (WHOLE - 1).argmax(1), "argmax (one sign)"),
+     (lambda: (WHOLE - 7).min(0).values, "min (one sign)"), (lambda: (WHOLE - 1).amin(), "amin (one sign)"),
+     (lambda: WHOLE.amax(1), ""), (lambda: (WHOLE[:1] - 8).amax(0), ""), (lambda: WHOLE >> 1, "rshift (lower)"),
+     (lambda: torch.complex(EVEN, NORMAL).angle(), "angle (lower)"), (lambda: torch.complex(NORMAL, EVEN).angle(), "")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
@@ -198,6 +210,21 @@ def test_elements_of_two_tensors_become_equal_and_the_least_whole_number_is_miss
     assert "reach equal 0" in ways([EVEN, other], {"cdist (equal) in line 3": False})
     edges, values = ways([torch.linspace(0, 1, 9), EVEN], {"bucketize (equal) in line 3": False})["within equal 1"]
     assert bool(torch.isin(values, edges).any()) and torch.equal(edges, torch.linspace(0, 1, 9))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_half_of_the_whole_numbers_of_both_signs_have_one(sign: int) -> None:
+    (found, floats) = signed.of_sign([WHOLE - 3, NORMAL], sign)
+    assert bool((found[:4] * sign > 0).all()) and torch.equal(found[5:], WHOLE[5:] - 3) and torch.equal(floats, NORMAL)
+    assert found.min() >= -3 and found.max() <= 5
+    assert signed.of_sign([WHOLE, NORMAL], sign) is None
+
+
+def test_whole_numbers_of_a_wide_range_become_alike() -> None:
+    wide = torch.randint(-500, 70000, (9, 20), generator=DRAWS)
+    (found, floats) = signed.alike([wide, NORMAL])
+    assert 2 <= found.unique().numel() <= 6 and found.min() == wide.min() and bool((found <= wide).all())
+    assert torch.equal(floats, NORMAL) and signed.alike([torch.arange(50), WHOLE % 3]) is None
 
 
 def test_whole_numbers_go_up_or_down_where_the_reference_takes_only_that() -> None:

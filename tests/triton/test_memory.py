@@ -78,3 +78,9 @@ def test_runs_that_time_a_configuration_leave_no_trace_in_the_record():
     """A first call times configurations on a device, a later one does not; both look alike, and what the host wrote is seen."""
     assert noted(3, tuned=True) == noted(3, tuned=False)
     assert noted(3, tuned=True)[0] != noted(4, tuned=True)[0] and noted(3, tuned=True)[1] is None
+
+
+def test_outputs_that_begin_in_one_place_are_repeated_and_halves_of_a_buffer_are_not():
+    both = torch.zeros(8, 4)
+    assert memory.repeated([both, both[:1], both[:, 2:], both.view(-1)[2:], torch.empty(0), torch.empty(0)]) == [1, 3]
+    assert memory.repeated([both[:, :2], both[:, 2:], both.clone()]) == []

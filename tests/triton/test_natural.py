@@ -11,7 +11,7 @@ import torch
 from tests.triton import lab
 
 from pypto_op.triton.run.judgement import compare, second_look
-from pypto_op.triton.run.natural import is_natural
+from pypto_op.triton.run.natural import is_magnified, is_natural
 from pypto_op.triton.run.other_answers import Otherwise
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.request import policy_of
@@ -134,3 +134,12 @@ def test_a_long_float32_product_is_verified(reference: str, tail: str, status: s
     result = lab.verify(project)
     assert result["status"] == status, result
     assert not tail or "second look" in result["failures"][0]["error_msg"]
+
+
+def test_a_reference_whose_inputs_magnify_rounding_is_told_by_its_float64_run() -> None:
+    near = torch.rand(64, generator=torch.Generator().manual_seed(0)) * 50.0 + 1.0
+    rest = near.log().exp() - near
+    wide = near.double()
+    assert is_magnified([near, rest], [wide, wide.log().exp() - wide])
+    assert not is_magnified([near, near.sum()], [wide, wide.sum()])
+    assert not is_magnified([rest], None) and not is_magnified([rest], [rest])

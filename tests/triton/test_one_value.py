@@ -24,6 +24,18 @@ def test_what_holds_one_value_gets_others_of_its_kind() -> None:
     assert torch.equal(given[1], torch.zeros(32))
 
 
+def test_numbers_in_lists_and_dicts_get_others_too() -> None:
+    given = [[2.0, 7, torch.ones(3)], {"limit": 0.5, "mode": "sum"}]
+    (factor, whole, ones), options = one_value.varied(given, 5)
+    assert 1.0 <= factor <= 3.0 and factor != 2.0 and whole == 7 and ones.unique().numel() == 3
+    assert options["limit"] != 0.5 and options["mode"] == "sum" and given[1]["limit"] == 0.5
+    assert one_value.found([{"limit": 0.5}]) and not one_value.found([{"limit": 1}])
+    kept = {name: (moved[0][0], moved[1]["limit"]) for name, moved in one_value.ways(given, 5)}
+    assert [*kept] == ["other", "other but 0/0", "other but 1/limit", "other tensors"]
+    assert kept["other but 0/0"][0] == 2.0 != kept["other"][0] and kept["other but 1/limit"][1] == 0.5 != kept["other"][1]
+    assert kept["other tensors"] == (2.0, 0.5)
+
+
 @pytest.mark.parametrize(
     "inputs",
     [[torch.randn(4, 4), 3, False, "mean"], [torch.zeros(4, dtype=torch.int64)], [torch.tensor(5)], [torch.full((4,), -100)],

@@ -86,6 +86,14 @@ def test_weights_are_taken_over_by_name_and_the_rest_in_order() -> None:
     assert load_weights(theirs, weights) == ("seed order", ["gemm.weight", "bias"])
 
 
+def test_an_input_that_only_the_reference_changes_is_named(place: Path) -> None:
+    text = lab.task("xs[1].add_(1)\nreturn x * 1", "[torch.randn(64), torch.zeros(4)]")
+    (failure,) = lab.verify(lab.folder(place, text, lab.impl(GOOD)))["failures"]
+    assert (failure["error_type"], failure["error_msg"]) == (
+        "StructureMismatch", "the reference changes its input 1 in place, and forward leaves it",
+    )  # fmt: skip
+
+
 def test_numbers_among_the_arguments_are_known_to_the_static_check(place: Path) -> None:
     reference = lab.task("return x * 1", "[torch.randn(64), (1, 2)]")
     project = lab.folder(

@@ -20,6 +20,7 @@ from pypto_op.triton.run import (
     idle,
     ignored,
     masks,
+    natural,
     neighbours,
     one_value,
     products,
@@ -270,9 +271,11 @@ class Aside:
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=moved != reaching.CODES)
-            if exact or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
+            if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
             truth, strict = self._task.otherwise(seed).truth(), bool(reference.get("picked"))
+            if exact and not (moved in skewed.TOLD and natural.is_magnified(want["outputs"], truth)):
+                return found
             wrong = coarse.gross(want["outputs"], got["outputs"], truth, inputs=given["inputs"], strict=strict)
             return Judgement("PrecisionError", wrong) if wrong else Judgement()
 

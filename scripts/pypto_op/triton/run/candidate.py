@@ -30,7 +30,7 @@ from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launch_arguments import Few
 from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.lines import Lines
-from pypto_op.triton.run.memory import Memory, address, bytes_of, share_keys
+from pypto_op.triton.run.memory import Memory, address, bytes_of, repeated, share_keys
 from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
@@ -287,6 +287,7 @@ class Candidate:
             "outputs_from_kernel": all(map(self._memory.from_kernel, [*leaves, *mutated.values()])),
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
+            "repeated": repeated(leaves),
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),

@@ -30,7 +30,7 @@ _IGNORES = {
     **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), (8, _NONE)),
 }
 """They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one."""
-_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.PAIRS, *sides.VALUES))
+_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES))
 _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
 _COPIES = frozenset(("clone", "_to_copy"))
@@ -79,15 +79,16 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
-        whole = not given[0].is_floating_point()
-        if plain == "round" and not kwargs:
-            exact = self._is_exact(given[0])
-            idle = sides.is_never_halfway(given[0]) if exact else sides.is_seldom_halfway(given[0])
-            self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
+        whole = not (given[0].is_floating_point() or given[0].is_complex())
+        if plain == "round":
+            exact, rounded = self._is_exact(given[0]), sides.scaled_places(given[0], kwargs)
+            idle = sides.is_never_halfway(rounded) if exact else sides.is_seldom_halfway(rounded)
+            if exact or not kwargs:
+                self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
         if plain in sides.VALUES:
             self._note_values(called, plain, args, given[0], tensors_of(out))
-        if plain in sides.PAIRS and len(given) == 2 and all(map(self._is_drawn, given)):
-            self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(plain, *given), whole=False)
+        if plain in sides.COMPARES and len(given) == 2:
+            self._note_pair(called, plain, given)
         if plain in sides.NAMES:
             for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
                 self._note(f"{called} ({side})", idle, whole=whole)
@@ -104,6 +105,15 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
             idle = _is_unchanged(out, given) or (plain == _NAN and not _holds_all(given[0]))
             self._note(called, idle, whole=whole and not out.is_floating_point())
         return out
+
+    def _note_pair(self, called: str, name: str, given: list[torch.Tensor]) -> None:
+        """Note what a comparison of two tensors never met: equal elements where both were drawn, zeros where one was computed."""
+        if name not in sides.PAIRS:
+            self._note(f"{called} ({sides.TWICE})", sides.is_never_twice(*given), whole=not given[0].is_floating_point())
+        elif all(map(self._is_drawn, given)):
+            self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(name, *given), whole=False)
+        elif name in sides.ORDERS and all(one.is_floating_point() for one in given):
+            self._note(f"{called} ({sides.NOTHING})", sides.are_never_zero(*given), whole=False)
 
     def _note_looks(self, given: Any) -> None:
         """Note whether an operator is given places of elements that an order returned."""
@@ -177,7 +187,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def told(idle: Collection[str]) -> list[str]:
     """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
-    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, sides.CODES, sides.ALIKE, *sides.OF_ZERO)
+    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, sides.CODES, sides.ALIKE, sides.TWICE, sides.ONE_SIGN, *sides.OF_ZERO)
     named = sorted(key for key in idle if not any(f"({side})" in key for side in needless))
     if not named:
         return []

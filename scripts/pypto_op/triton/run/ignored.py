@@ -66,8 +66,8 @@ class Ignored:
             self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored and isinstance(value, float))
 
     def _argument(self, case: Case, number: whole.Number, seed: int) -> None:
-        position, value, _, may_be_fixed = number
-        ways = [(whole.MOVE, other, {str(position): [other]}) for other in whole.others(value)]
+        path, value, _, may_be_fixed = number
+        ways = [(whole.MOVE, other, {path: [other]}) for other in whole.others(value)]
         found = self._wrong(case, ways, seed)
         if found is not None:
             other, ignored, begin = found

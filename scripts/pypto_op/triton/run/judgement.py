@@ -56,11 +56,18 @@ def judge(
     if numbers.error_type == "StructureMismatch" or wrong is None:
         wrong = numbers if not numbers.ok else wrong
     if wrong is None and case["mutated"]:
-        names = sorted(case["mutated"])
-        wrong = compare([case["mutated"][i] for i in names], [answer["mutated"].get(i) for i in names], policy)
+        wrong = _mutated(case["mutated"], answer["mutated"], policy)
     judgement = wrong or Judgement()
     judgement.metrics = numbers.metrics
     return judgement
+
+
+def _mutated(expected: dict[int, Any], actual: dict[int, Any], policy: Policy) -> Judgement:
+    """Return the verdict on inputs that the reference changes in place."""
+    names = sorted(expected)
+    if left := [i for i in names if i not in actual]:
+        return Judgement("StructureMismatch", f"the reference changes its input {_numbers(left)} in place, and forward leaves it")
+    return compare([expected[i] for i in names], [actual[i] for i in names], policy)
 
 
 def second_look(found: Judgement, expected: Any, actual: Any, otherwise: Otherwise) -> Judgement:
@@ -157,6 +164,12 @@ def _origin(
         return Judgement(
             "OutputAliasesInput", f"an output shares the memory of input {_numbers(aliased)}; the reference's does not"
         )
+    if same := sorted(set(facts.get("repeated", ())) - set(reference.get("repeated", ()))):
+        return Judgement(
+            "OutputsShareMemory", f"output {_numbers(same)} lies in the memory of an earlier one; the reference's does not"
+        )
+    if elements and not run.launches and _is_of_nothing(case, answer):
+        return None
     if elements and not run.launches:
         return Judgement("NoKernelLaunch", "forward launched no Triton kernel of the implementation")
     if elements and not run.outputs_from_kernel:
@@ -170,6 +183,13 @@ def _origin(
     if any(facts.get("sentinel_left", ())):
         return Judgement("UnwrittenOutput", f"{sum(facts['sentinel_left'])} element(s) of the output were never written")
     return None
+
+
+def _is_of_nothing(case: dict[str, Any], answer: dict[str, Any]) -> bool:
+    """Whether an input holds no element and each output one value: the sum of nothing is zero, and no kernel need say so."""
+    outputs = [tensor.reshape(-1) for tensor in tensors_of([answer["outputs"], answer["mutated"]]) if tensor.numel()]
+    empty = any(not tensor.numel() for tensor in tensors_of(case["inputs"]))
+    return empty and all(bool(((one == one[0]) | (one.isnan() & one[0].isnan())).all()) for one in outputs)
 
 
 def compare(expected: Any, actual: Any, policy: Policy) -> Judgement:

@@ -234,6 +234,12 @@ def address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
+def repeated(outputs: Sequence[torch.Tensor]) -> list[int]:
+    """Return the positions of outputs that begin at the same element of memory as an earlier one."""
+    begins = [address(one) + one.storage_offset() * one.element_size() if one.numel() else 0 for one in outputs]
+    return [at for at, begin in enumerate(begins) if begin and begin in begins[:at]]
+
+
 def content(tensor: torch.Tensor) -> str:
     """Return a hash of a tensor's elements in order, whatever its shape and strides."""
     return _digest(tensor.detach().contiguous().reshape(-1).view(torch.uint8))

@@ -2,22 +2,22 @@
 
 A kernel that leaves such an input out is right for the task's own values alone. So one pass gives them others, where the
 reference takes them: masks turn off some elements, whole numbers only become smaller (a smaller index or length is a valid
-one), and floats vary around what they were. Whole numbers and flags that are no tensors stay: they may stand for shapes.
-So do whole numbers whose sum is the size of an axis: they split that axis into parts.
+one), and floats vary around what they were, in a list or a dict, too. Whole numbers and flags that are no tensors stay: they may
+stand for shapes. So do whole numbers whose sum is the size of an axis: they split that axis into parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from pypto_op.triton.run import fixed
-from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
+from pypto_op.triton.run.packing import map_leaves, memory_of, once, same_layout, tensors_of
 
-OTHER = "other"
-"""The name of this move, beside those of `skewed`."""
+OTHER, TENSORS = "other", "other tensors"
+"""The names of this move, beside those of `skewed`; the second leaves all numbers that are no tensors."""
 _TURNED = 0.25
 """Of a mask's elements so many are turned."""
 _MOST = 4
@@ -28,13 +28,31 @@ TOLD = (
 )
 
 
-def varied(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Any | None:
+def ways(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield what the move is called and inputs: all numbers are others, then all but one, which may tell a size, then none."""
+    numbers = floats_of(inputs)
+    yield OTHER, varied(inputs, seed, same)
+    for number in numbers[:_MOST] if len(numbers) > 1 else ():
+        yield f"{OTHER} but {number}", varied(inputs, seed, same, stay=[number])
+    if numbers:
+        yield TENSORS, varied(inputs, seed, same, stay=numbers)
+
+
+def floats_of(inputs: Any) -> list[str]:
+    """Return the paths of floats that are no tensors."""
+    found: list[str] = []
+    map_leaves(inputs, lambda path, value: found.append(path) if type(value) is float else None)
+    return found
+
+
+def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[str] = ()) -> Any | None:
     """Return inputs of the same layout, those of one value with other values; None where there are none.
 
     Args:
         inputs: stay as they are.
         seed: draws the values.
         same: which tensors are the same for every seed; they get others, too, where that is possible (`fixed`).
+        stay: the paths of floats that keep their values.
     """
     draws = torch.Generator().manual_seed(seed)
     sizes = _sizes(inputs)
@@ -58,14 +76,19 @@ def varied(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Any | None:
         place = float(torch.rand((), generator=draws))
         return given * (0.5 + place) if given else 0.25 + 0.5 * place
 
-    found = [number(value) if type(value) is float else map_tensors(value, tensor) for value in inputs]
+    def leaf(path: str, value: Any) -> Any:
+        if type(value) is float and path not in stay:
+            return number(value)
+        return tensor(value) if isinstance(value, torch.Tensor) else value
+
+    found = map_leaves(inputs, leaf)
     return found if changed else None
 
 
 def found(inputs: Any) -> bool:
     """Whether `varied` would change anything."""
     sizes = _sizes(inputs)
-    return any(type(value) is float for value in inputs) or any(_holds_one(tensor, sizes) for tensor in tensors_of(inputs))
+    return bool(floats_of(inputs)) or any(_holds_one(tensor, sizes) for tensor in tensors_of(inputs))
 
 
 def untested(inputs: Any) -> str:

@@ -54,16 +54,19 @@ def elements_of(value: Any) -> int:
 
 def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     """Return the structure with `function(tensor)` in each tensor's place."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
+    return map_leaves(value, lambda _, leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+
+
+def map_leaves(value: Any, function: Callable[[str, Any], Any], at: str = "") -> Any:
+    """Return the structure with `function(path, leaf)` in the place of each leaf; `1/limit` is a path."""
     if isinstance(value, dict):
-        return {key: map_tensors(item, function) for key, item in value.items()}
+        return {key: map_leaves(item, function, f"{at}/{key}" if at else str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [map_tensors(item, function) for item in value]
+        items = [map_leaves(item, function, f"{at}/{turn}" if at else str(turn)) for turn, item in enumerate(value)]
         if isinstance(value, tuple):
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         return items
-    return value
+    return function(at, value)
 
 
 def settled(value: Any) -> Any:

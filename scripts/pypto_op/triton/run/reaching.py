@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run import sides, skewed
+from pypto_op.triton.run import sides, signed, skewed
 from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
 
@@ -102,7 +102,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
-        yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring())
+        yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring(), scales=has(sides.LOWER))
     for name, change in _CHANGES.items() if floats else ():
         if change.to_zero or not alone:
             yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
@@ -114,8 +114,10 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         # and negative in one of some rows alone
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
-    if has(sides.ZERO, *sides.OF_ZERO):
+    if floats:
         yield f"{WITHIN} zeros", partial(_changed, inputs, _zero, scales=True)
+    for kind, make in signed.WAYS.items() if whole else ():
+        yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(_snap, step))
     if not alone:

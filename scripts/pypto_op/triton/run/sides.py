@@ -22,7 +22,12 @@ CODES = "halfway by a scale"
 ALIKE = "equal elements"
 """Among what an order or a median returns: a kernel that hides each element that it took, or counts smaller ones, loses one."""
 GUARD, NAN, WRAPS, UNNAMED = "guard of zero", "nan", "wraps", "unnamed place"
-OF_ZERO = (ROOT, GUARD)
+NOTHING, TWICE, ONE_SIGN = "zero against zero", "twice in a row", "one sign"
+"""Of a comparison: zeros on both sides, which no rounding parts; several elements equal to what stands for their row.
+
+Of a greatest or a least whole number: a row of the other sign, where both signs are drawn; a padding of zero is the answer there.
+"""
+OF_ZERO = (ROOT, GUARD, NOTHING)
 """Sides to which zeros alone come."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -70,6 +75,7 @@ _BOUNDS: dict[str, Callable[[Any, Any], Bounds]] = {
     "clamp_max": lambda args, kwargs: (None, _given(1, "max")(args, kwargs)),
     "hardtanh": lambda args, kwargs: (_given(1, "min_val", -1)(args, kwargs), _given(2, "max_val", 1)(args, kwargs)),
     "threshold": lambda args, kwargs: (args[1], args[1]),
+    **dict.fromkeys(("__rshift", "bitwise_right_shift"), lambda args, kwargs: (0, None)),
     "histc": lambda args, kwargs: ends if (ends := args[2:4])[1:] and ends[0] < ends[1] else _NOTHING,
     "hardshrink": lambda args, kwargs: (-_SHRINKS(args, kwargs), _SHRINKS(args, kwargs)),
     "softshrink": lambda args, kwargs: (-_SHRINKS(args, kwargs), _SHRINKS(args, kwargs)),
@@ -118,7 +124,7 @@ _CAST = "_to_copy"
 _SHORT, _NO_FLAGS = 2, 8
 """Whole numbers of so many bytes wrap around soon; smaller ones than the second are mostly flags, and stay so."""
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
-_ORDERS = frozenset(("gt", "ge", "lt", "le"))
+ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _SCALES = frozenset(("mul", "div"))
 _EXACT = _SCALES | {"add", "sub"}
@@ -128,20 +134,24 @@ _HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6
 DISTANCE = "dist"
 _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
-_UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
+_EXTREMES = {"amax": torch.amax, "amin": torch.amin}
+_RUNNING = frozenset(("cummax", "cummin"))
+"""Torch names the last one of equal elements, on every device."""
+_UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode"))
 """Which of equal elements these return is said nowhere."""
 VALUES = frozenset(("sort", "topk", "kthvalue", "median", "nanmedian"))
 """They return elements beside their places; where nobody looks at the places, equal elements have one right answer."""
 _REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
 """What they make of a place that no index names is what lay there before, or nothing, as they are told."""
 NAMES = frozenset((
-    "sort", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_ROOTS, *_POOLS, *_LEAVE_NAN_OUT,
-    *_REDUCES_INTO,
+    "sort", "angle", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_EXTREMES, *_ZEROS, *_ROOTS, *_POOLS,
+    *_LEAVE_NAN_OUT, *_REDUCES_INTO, *_RUNNING,
 ))  # fmt: skip
-PICKS = frozenset((*_GREATEST, *_POOLS, *_UNORDERED, "amax", "amin", "aminmax", "sort"))
+PICKS = frozenset((*_GREATEST, *_EXTREMES, *_POOLS, *_UNORDERED, *_RUNNING, "aminmax", "sort"))
 """What only picks elements follows their scale, and a kernel that hides some behind a number of its own does not."""
-PAIRS = _ORDERS | _SEARCHES | _DISTANCES
+PAIRS = ORDERS | _SEARCHES | _DISTANCES
 """What compares the elements of two tensors (`are_never_equal`)."""
+COMPARES = PAIRS | {"eq", "ne"}
 
 
 def is_unordered(name: str, kwargs: Any) -> bool:
@@ -159,10 +169,16 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         given: its first tensor, as it was before the call.
         out: what it returned.
     """
+    if name == "angle" and given.is_complex():
+        return {LOWER: not _any(given.real, 0, above=False), UPPER: not _any(given.real, 0, above=True)}
     if not given.numel() or given.is_complex() or given.dtype is torch.bool:
         return {}
     if name in _GREATEST:
-        return _ties(name, args, kwargs, given, out)
+        return _ties(name, args, kwargs, given, out) | _one_sign(name, args, kwargs, given)
+    if name in _EXTREMES:
+        return _one_sign(name, args, kwargs, given)
+    if name in _RUNNING:
+        return {TIES: not _stays(given, out[0], args[1])} if given.dim() else {}
     if name == "sort":
         axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
         return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
@@ -220,6 +236,22 @@ def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
     return int(equal.sum()) < _EQUAL_PART * equal.numel()
 
 
+def are_never_zero(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether a comparison never has zeros on both sides; other elements that are equal show rounding, too."""
+    return not bool(((one == 0) & (other == 0)).any())
+
+
+def is_never_twice(one: torch.Tensor, other: torch.Tensor) -> bool | None:
+    """Whether what stands for a row is never equal to several of its elements; None where nothing stands for a row."""
+    whole, part = (one, other) if one.numel() > other.numel() else (other, one)
+    equal = whole == part
+    if whole.shape != equal.shape or not equal.numel():
+        return None
+    axes = [axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]]
+    axes += range(-equal.dim(), -part.dim())
+    return not bool((equal.sum(axes) > 1).any()) if axes else None
+
+
 def keeps_halves(name: str, args: Any) -> bool:
     """Whether an operator, which is given one tensor and a number, is exact for elements halfway between two whole numbers.
 
@@ -232,9 +264,14 @@ def keeps_halves(name: str, args: Any) -> bool:
     return abs(math.frexp(number)[0]) == 0.5 if name in _SCALES else (2 * number).is_integer()
 
 
+def scaled_places(given: torch.Tensor, kwargs: Any) -> torch.Tensor:
+    """Return what `torch.round` rounds to whole numbers: with decimals so many places more."""
+    return given.double() * 10.0 ** kwargs.get("decimals", 0) if kwargs else given
+
+
 def is_never_halfway(given: torch.Tensor) -> bool:
     """Whether hardly any element lies halfway between two whole numbers; of large ones some do by chance."""
-    return int((given.float().frac().abs() == 0.5).sum()) < _EQUAL_PART * given.numel()
+    return int((given.double().frac().abs() == 0.5).sum()) < _EQUAL_PART * given.numel()
 
 
 def is_seldom_halfway(given: torch.Tensor) -> bool:
@@ -242,10 +279,27 @@ def is_seldom_halfway(given: torch.Tensor) -> bool:
 
     Of large ones in 16 bits some do by rounding, and half of the greatest one lies at 63.5 times its 127th part.
     """
-    halves = given[given.float().frac().abs() == 0.5]
+    halves = given[given.double().frac().abs() == 0.5]
     if halves.numel() < max(1.0, _HALFWAY_PART * given.numel()):
         return True
     return int((halves.sort().values.diff() != 0).sum()) + 1 < _HALFWAY_NUMBERS
+
+
+def _one_sign(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str, bool]:
+    """Whether whole numbers of both signs have no row of the sign that the other extreme has."""
+    axis = args[1] if len(args) > 1 else kwargs.get("dim")
+    if given.is_floating_point() or isinstance(axis, torch.Tensor) or not bool((given < 0).any() and (given > 0).any()):
+        return {}
+    greatest = name in ("max", "argmax", "amax")
+    rows = given if axis not in (None, []) else given.reshape(-1)
+    best = (torch.amax if greatest else torch.amin)(rows, 0 if axis in (None, []) else axis)
+    return {ONE_SIGN: not bool((best < 0 if greatest else best > 0).any())}
+
+
+def _stays(given: torch.Tensor, best: torch.Tensor, axis: int) -> bool:
+    """Whether an element is equal to the greatest, or least, one before it."""
+    size = given.shape[axis]
+    return bool((given.narrow(axis, 1, size - 1) == best.narrow(axis, 0, size - 1)).any()) if size > 1 else False
 
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run import idle, one_value, skewed, unread, whole
+from pypto_op.triton.run import idle, masks, one_value, skewed, unread, whole
 from pypto_op.triton.run.packing import tensors_of
 
 _SHORT = 2
@@ -71,12 +71,13 @@ class Suits:
     def _shows(self, index: int, move: str, moved: Any, own: Any, seed: int) -> bool:
         """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
         found = self._tried(moved, seed, None)
-        if not skewed.are_finite(found):
+        if not skewed.are_finite(found) and not (move == masks.MOVE and _are_numbers(found)):
             self.overflowed |= {index} if move == skewed.FAR else set()
             return False
-        if move == one_value.OTHER:
+        if move.startswith(one_value.OTHER):
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, seed + 1)), strict=True)
-            return all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+            same = all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+            return same and (move == one_value.TENSORS or _shapes(found) == _shapes(self._tried(own, seed, None)))
         if move.startswith(whole.MOVE):
             return whole.shows(self._tried(own, seed, None), found)
         if move == unread.MOVE:
@@ -92,3 +93,12 @@ class Suits:
         follows = skewed.follows_scale(self._tried(own, seed, None), self._tried(larger, seed, None), factor)
         short = any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(moved))
         self.picked |= {index} if follows and not short else set()
+
+
+def _shapes(found: Any) -> list[torch.Size]:
+    return [tensor.shape for tensor in tensors_of(found)]
+
+
+def _are_numbers(found: Any) -> bool:
+    """Whether nothing is NaN: the greatest of a row that a mask hides is infinite, and kernels can say so."""
+    return not any(bool(tensor.isnan().any()) for tensor in tensors_of(found))

@@ -36,7 +36,7 @@ from pypto_op.triton.run import (
 )
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
-from pypto_op.triton.run.memory import address
+from pypto_op.triton.run.memory import address, repeated
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
@@ -233,8 +233,9 @@ class Task:
         if move in ("", constructor.MOVE) or not self._suits.may(index, move):
             return ""
         if move == one_value.OTHER:
-            moved = one_value.varied(self._inputs, self._seed + index, self._same.of(index))
-        elif move == masks.MOVE:
+            ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
+            return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
+        if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
             name, moved = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed)
@@ -242,7 +243,7 @@ class Task:
             return name
         elif move == whole.MOVE:
             ((place, (value,)),) = self._places.items()
-            move, moved = f"{move} {place} {value}", whole.moved(self._inputs, int(place), value)
+            move, moved = f"{move} {place} {value}", whole.moved(self._inputs, place, value)
         elif move == unread.MOVE:
             moved = unread.moved(self._inputs, self._movable[index], self._places)
         else:
@@ -394,7 +395,8 @@ class Task:
         held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
         aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
         changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
-        return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased, "changes": changes}
+        facts = {"aliased_inputs": aliased, "repeated": repeated(tensors_of(outputs)), "changes": changes}
+        return {"outputs": outputs, "mutated": mutated}, facts
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:

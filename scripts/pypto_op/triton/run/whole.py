@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import same_layout, tensors_of
+from pypto_op.triton.run.packing import map_leaves, same_layout, tensors_of
 
 MOVE = "whole"
 """The name of this move, beside those of `skewed`."""
 _AXES = ("dim", "axis", "axes")
 _MOST = 4
-Number = tuple[int, int, str, bool]
-"""Position among the arguments, value, the parameter's name, and whether a kernel may know the task's own value alone."""
+Number = tuple[str, int, str, bool]
+"""Path among the arguments (`1`, `2/limit`), value, name, and whether a kernel may know the task's own value alone."""
 
 
 def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
@@ -32,8 +32,22 @@ def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
     except (TypeError, ValueError):
         names = []
     sizes = sizes_of(tensors_of(inputs))
-    numbers = [(at, _value(value), names[at] if at < len(names) else "") for at, value in enumerate(inputs)]
-    return [(at, value, name, may_be_fixed(value, name, sizes)) for at, value, name in numbers if value is not None][:_MOST]
+    numbers: list[Number] = []
+
+    def note(path: str, leaf: Any) -> None:
+        value = _value(leaf)
+        if value is not None:
+            name = _called(path, names)
+            numbers.append((path, value, name, may_be_fixed(value, name.rpartition(".")[2], sizes)))
+
+    map_leaves(inputs, note)
+    return numbers[:_MOST]
+
+
+def _called(path: str, names: list[str]) -> str:
+    """Return what an argument is called: the parameter, and after dots where within it the argument stands."""
+    first, *within = path.split("/")
+    return ".".join([names[int(first)] if int(first) < len(names) else "", *within])
 
 
 def always(cases: Iterable[list[Number]]) -> list[Number]:
@@ -47,11 +61,15 @@ def others(value: int) -> list[int]:
     return [not value] if isinstance(value, bool) else [value + 1, value - 1, 2 * value]
 
 
-def moved(inputs: list[Any], position: int, value: int) -> list[Any]:
-    """Return the arguments with that number at that position."""
-    given = inputs[position]
-    other = same_layout(given).fill_(value) if isinstance(given, torch.Tensor) else type(given)(value)
-    return [other if at == position else one for at, one in enumerate(inputs)]
+def moved(inputs: list[Any], place: str, value: int) -> Any:
+    """Return the arguments with that number at that path."""
+
+    def change(path: str, leaf: Any) -> Any:
+        if path != place:
+            return leaf
+        return same_layout(leaf).fill_(value) if isinstance(leaf, torch.Tensor) else type(leaf)(value)
+
+    return map_leaves(inputs, change)
 
 
 def shows(before: Any, after: Any) -> bool:
@@ -63,8 +81,8 @@ def shows(before: Any, after: Any) -> bool:
 
 def told(number: Number, other: float, *, ignored: bool) -> str:
     """Return what is said of a kernel that is wrong with another number."""
-    position, value, name, _ = number
-    what = f"argument {position}{f' ({name})' if name else ''}"
+    path, value, name, _ = number
+    what = f"argument {path.partition('/')[0]}{f' ({name})' if name else ''}"
     if ignored:
         return f"{what} is ignored: with {other} in the place of {value} the answer is still that for {value}"
     return f"with {other} in the place of {value} for {what} the implementation is wrong; only {value} was tested"

@@ -1,0 +1,56 @@
+"""What whole numbers of a wide range hardly ever show: a row of one sign, and equal elements.
+
+A kernel whose greatest element begins at a padding of zero is right for every row that holds a positive one. One that names
+the last of equal elements is right where none are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.edges import is_ordered
+from pypto_op.triton.run.neighbours import is_whole
+from pypto_op.triton.run.packing import changed_copy, memory_of
+
+_LEVELS = 4
+
+
+def of_sign(inputs: Any, sign: int) -> Any | None:
+    """Return inputs whose whole numbers of both signs have this one in their first half; None: there are none."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not is_whole(tensor) or not bool((tensor < 0).any() and (tensor > 0).any()):
+            return False
+        memory = memory_of(copy)
+        most = int((memory.long() * sign).max())
+        half = memory[: max(1, len(memory) // 2)]
+        half.copy_(torch.where(half * sign <= 0, sign * (1 + half % most), half))
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def alike(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers have few values of their range, where they are in no order; None: there are none."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not is_whole(tensor) or tensor.dtype is torch.bool or not tensor.numel() or is_ordered(tensor):
+            return False
+        memory = memory_of(copy)
+        low, high = int(memory.min()), int(memory.max())
+        memory.sub_((memory - low) % max(1, (high - low) // _LEVELS))
+        return high - low > _LEVELS
+
+    return changed_copy(inputs, change)
+
+
+WAYS: dict[str, Callable[[Any], Any | None]] = {
+    "above zero": partial(of_sign, sign=1),
+    "below zero": partial(of_sign, sign=-1),
+    "alike": alike,
+}
+"""By name: what changes inputs so."""
