@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import inspect
 import json
 import os
 import select
@@ -88,6 +89,7 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
 
     for name in document.get("preload", ()):  # what the roles of another room import
         importlib.import_module(name)
+    inspect.getmodule(compile("", "", "exec"))  # or each worker that reads a kernel's source resolves the path of every module
     torch.set_num_threads(1)
     versions["safetensors"] = safetensors.__version__
     return versions
