@@ -30,7 +30,7 @@ from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launch_arguments import Few
 from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.lines import Lines
-from pypto_op.triton.run.memory import Memory, address, bytes_of, repeated, share_keys
+from pypto_op.triton.run.memory import Memory, aliased, bytes_of, repeated, share_keys
 from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
@@ -280,13 +280,12 @@ class Candidate:
         return f"{self._path.name}: {said}" if said.startswith("forward") else said
 
     def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
-        shared = {address(leaf) for leaf in leaves if leaf.numel()}
         marked = [leaf.detach().contiguous() for leaf in leaves if leaf.dtype not in AMBIGUOUS]
         return {
             "structure": type(leaves[0]).__name__ if len(leaves) == 1 else f"{len(leaves)} tensors",
             "outputs_from_kernel": all(map(self._memory.from_kernel, [*leaves, *mutated.values()])),
             "mutated_inputs": sorted(mutated),
-            "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
+            "aliased_inputs": aliased(inputs, leaves),
             "repeated": repeated(leaves),
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),

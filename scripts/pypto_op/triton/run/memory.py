@@ -234,6 +234,12 @@ def address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
+def aliased(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> list[int]:
+    """Return the positions of the inputs whose memory some output has."""
+    shared = {address(leaf) for leaf in outputs if leaf.numel()}
+    return [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared]
+
+
 def repeated(outputs: Sequence[torch.Tensor]) -> list[int]:
     """Return the positions of outputs that begin at the same element of memory as an earlier one."""
     begins = [address(one) + one.storage_offset() * one.element_size() if one.numel() else 0 for one in outputs]

@@ -36,7 +36,7 @@ from pypto_op.triton.run import (
 )
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
-from pypto_op.triton.run.memory import address, repeated
+from pypto_op.triton.run.memory import aliased, repeated
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
@@ -392,10 +392,9 @@ class Task:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
         models.checked(outputs, f"{self._path.name}: the reference's output")
         mutated = models.changed(inputs, marks)
-        held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
-        aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
+        shared = aliased(tensors_of(inputs), tensors_of(outputs))
         changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
-        facts = {"aliased_inputs": aliased, "repeated": repeated(tensors_of(outputs)), "changes": changes}
+        facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
         return {"outputs": outputs, "mutated": mutated}, facts
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
