@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.sources import gather
+from pypto_op.workspace import OpWorkspace
 
 NUCLEUS = """import torch
 
@@ -52,18 +54,42 @@ def test_a_sum_that_equals_its_threshold_tells_less_from_at_most(
     ws.golden.write_text(right)
     space: dict[str, Any] = {}
     exec(compile(wrong, "wrong.py", "exec"), space)  # noqa: S102
+    assert refused(ws, space["op_golden"], f"{scalar}_met", f"{scalar}_halves")
+
+
+def refused(ws: OpWorkspace, wrong: Callable[..., torch.Tensor], *words: str) -> list[str]:
+    """Return the cases with one of the words in their id that refuse a function; each takes the golden's honest orders."""
     sources = gather(ws)
     ws.test_inputs.write_text(inputs_text(sources))
-    cases = [case for case in suite_cases.cases(sources) if f"{scalar}_met" in case["id"] or f"{scalar}_halves" in case["id"]]
-    told = []
+    found = []
     with ReferenceSession(ws) as session:
         first = FirstCandidate(session, ws, sources.spec.policy())
-        for case in cases:
+        for case in (case for case in suite_cases.cases(sources) if any(word in case["id"] for word in words)):
             inputs = dict(session.make_inputs(case))
             draw = Draw(first, case, inputs, first.golden(list(inputs.values())))
-            assert draw.refusal() is None, "the sums are exact in every order"
-            told.append(draw.takes([space["op_golden"](*inputs.values())]))
-    assert cases and not all(told), [case["id"] for case in cases]
+            assert draw.refusal() is None, "the numbers are exact in every order"
+            if not draw.takes([wrong(*inputs.values())]):
+                found.append(case["id"])
+    return found
+
+
+SCALED = """import torch
+
+
+def op_golden(x):
+    largest = x.to(torch.float32).abs().amax(dim=-1, keepdim=True)
+    return torch.ldexp(x.to(torch.float32), 1 - {exponent}).to(x.dtype)
+"""
+
+
+def test_an_exponent_by_way_of_a_rounded_logarithm_is_refused(tmp_path: Path) -> None:
+    """A block scale of floor(log(a) / log(2)) was right wherever the largest value was no power of two."""
+    ws = placed(tmp_path, [tensor("x")])
+    ws.golden.write_text(SCALED.format(exponent="torch.frexp(largest)[1]"))
+    space: dict[str, Any] = {}
+    wrong = SCALED.format(exponent="(torch.floor(torch.log(largest) * 1.4426950408889634).to(torch.int32) + 1)")
+    exec(compile(wrong, "wrong.py", "exec"), space)  # noqa: S102
+    assert refused(ws, space["op_golden"], "powers_x") == ["L3_powers_x_float32", "L3_powers_x_bfloat16"]
 
 
 def test_rows_in_halves_add_up_to_one_and_differ(tmp_path: Path) -> None:

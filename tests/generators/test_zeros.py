@@ -37,6 +37,10 @@ UNRANGED = [
     ("scale", "x * scale + y", "", True),
     ("scale", "x * scale + y", "- scale <= 0: the wrapper raises ValueError.\n", False),
     ("scale", "x * scale + y", "- scale below 0.05: the wrapper raises ValueError.\n", False),
+    ("scale", "x * scale + y", "| scale | scalar | - | float | > 0 |\n", False),
+    ("scale", "x * scale + y", "- scale is positive.\n", False),
+    ("scale", "x * scale + y", "- scale is not negative.\n", True),
+    ("scale", "x * scale + y", "- scale > 0.5 doubles x.\n", True),
     ("eps", "x * torch.rsqrt((y * y).mean(-1, keepdim=True) + eps)", "", False),
 ]
 

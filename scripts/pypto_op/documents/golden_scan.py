@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, LARGEST, MATMULS
+from pypto_op.documents.reductions import COMPARES, EXPONENTS, LARGEST, MATMULS
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -122,6 +122,15 @@ def takes_largest(path: Path, function: str) -> bool:
         ContractError: see `scan`.
     """
     return any(_is_called(node, LARGEST) for node in _nodes(path, function))
+
+
+def takes_exponents(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, takes exponents of two, as block scales do.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    return any(_is_called(node, EXPONENTS) for node in _nodes(path, function))
 
 
 def multiplies_matrices(path: Path, function: str) -> bool:

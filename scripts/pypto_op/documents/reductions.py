@@ -44,3 +44,6 @@ LARGEST = frozenset(
 
 COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
 """Functions that compare, where no operator is written."""
+
+EXPONENTS = frozenset({"log2", "frexp", "ldexp"})
+"""Functions that take numbers apart into mantissa and exponent."""

@@ -27,6 +27,9 @@ _CLOSED = re.compile(
 _SOME_STAY = re.compile(r"\b(at least|never|not|no) (one|all|every|row|entirely|wholly|fully|completely)\b")
 _OF_A_RESULT = re.compile(r"\b(results?|outputs?|overflow\w*|beyond)\b", re.I)
 _FINITE = re.compile(r"(?<!or )(?<!not )\bfinite\b(?! or\b)")
+_NEVER_ZERO = re.compile(
+    r"\bpositive\b|> ?0(\.0)?(?![\d.])|\b(above|more than|greater than) (0(?![\d.])|zero)|\b(non-?zero|not 0|not zero|never 0)\b"
+)
 _SAYS_FINITE = re.compile(
     r"(?!.*\b(where|when|if)\b.*finite)(?P<names>[\w`, ]+?) (is|are|stays?|must be)( always)? finite\b(?! or\b)"
 )
@@ -74,6 +77,12 @@ def is_finite(text: str, name: str) -> bool:
         if row and row[0] == name.lower() and any(_FINITE.search(cell) for cell in row[1:]):
             return True
     return False
+
+
+def is_never_zero(text: str, name: str) -> bool:
+    """Whether a sentence of SPEC.md, or the scalar's row of a table, says that a number is positive, or not 0."""
+    told = (part for part in _statements(text) if name.lower() in re.findall(r"\w+", part))
+    return any(_NEVER_ZERO.search(part) for part in told)
 
 
 def zones(text: str) -> list[str]:

@@ -66,6 +66,10 @@ def long(maker: Maker) -> None:
         narrow, several = dict.fromkeys((*maker.fixed, *maker.varied), 1), dict.fromkeys(batches, 7)
         wanted = [{**several, **beside, axis: size} for size in _POOLS for beside in ({}, narrow)]
         _first(maker, Level.L4, f"{axis}_large", wanted, most=_MOST_IN_A_POOL)
+    for axis in maker.sources.indexed if not maker.sources.steps.nested else ():
+        few = dict.fromkeys((other for other in maker.dynamic if other != axis), SMALL)
+        narrow = dict.fromkeys((*maker.fixed, *maker.varied), 1)
+        _first(maker, Level.L4, f"{axis}_large", [{**few, **beside, axis: size} for size in _POOLS for beside in ({}, narrow)])
     for axis, parts in _cut(maker.sources):
         few = dict.fromkeys(maker.fixed, 1) | dict.fromkeys(parts, 2)
         walked = [{**few, axis: tiles * maker.sources.steps_along(axis)[0] + 1} for tiles in _TILES_OF_TWO]

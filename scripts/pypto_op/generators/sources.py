@@ -85,6 +85,11 @@ class Sources:
         long = axes.long_axes(self.interfaces, dynamic, steps=self.steps, reduced=self.reduced, sizes=self.p0_sizes())
         return [axis for axis in long if axis not in self.pools]
 
+    @property
+    def indexed(self) -> list[str]:
+        """The axes that indices point into and that kernels walk in order all the same: the classes of labels."""
+        return [axis for axis in axes.pools(self.interfaces, (high for _, high in self.ranges.values())) if axis in self.long]
+
     @cached_property
     def pools(self) -> list[str]:
         """The dynamic axes that indices point into, of which DESIGN.md names no step."""

@@ -1,4 +1,7 @@
-"""Float scalars that the golden compares sums with, met exactly: `<` in the place of `<=` shows nowhere else."""
+"""Steps of a golden that are met exactly: `<` in the place of `<=` shows nowhere else.
+
+Sums that equal a float scalar which the golden compares with, and powers of two where it takes an exponent.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.float_scalars import Scalar
 from pypto_op.vocabulary import Level
 
+_MOST_TENSORS = 4
 _STEPS = 32
 """The zone `grid` holds multiples of 1 / 32, whose sums are exact in every order."""
 _HALVES = (0.5, 0.75)
@@ -30,6 +34,10 @@ def add(maker: Maker) -> None:
         for met in _HALVES:
             if parts and _is_legal(scalar, met):
                 maker.add(Level.L3, f"{name}_halves", maker.ragged, knobs={ZONE: dict.fromkeys(parts, "halves"), name: met})
+    if golden_scan.takes_exponents(sources.ws.golden, sources.ws.golden_name()):
+        for name in sources.floating[:_MOST_TENSORS]:
+            for dtype in sources.spec.supported_dtypes:  # a logarithm that is off by one rounding is another whole number there
+                maker.add(Level.L3, f"powers_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "powers"}})
 
 
 def _is_legal(scalar: Scalar, value: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from pypto_op.generators.float_scalars import Scalar
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.sources import CODES, FLOATS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
+from pypto_op.python_text import expression
 from pypto_op.vocabulary import Level
 
 if TYPE_CHECKING:
@@ -90,7 +92,9 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
 
 
 def _refuses_zero(maker: Maker, name: str, default: float) -> bool:
-    """Whether SPEC.md says that the wrapper refuses 0 for a scalar: "eps <= 0", "temperature below 0.25"."""
+    """Whether SPEC.md says that a scalar is never 0: "positive", or that the wrapper refuses it: "temperature below 0.25"."""
+    if special_values.is_never_zero(read_text(maker.sources.ws.spec), name):
+        return True
     told = (fault["value"] for fault in refusals(type(maker)(maker.sources)) if fault.get("input") == name and "value" in fault)
     return any(min(default, 0.0) <= value <= max(default, 0.0) for value in told)
 
@@ -154,11 +158,29 @@ def set_apart(maker: Maker) -> None:
             for dtype in maker.sources.spec.supported_dtypes if isinstance(default, int) else ():
                 for shape in shapes:
                     maker.add(Level.L3, f"{tensor}_{number}", shape, dtype=dtype, knobs={SET: {tensor: default}})
+            if isinstance(default, int):
+                _elsewhere(maker, tensor, number)
             for other in (-7, 1) if isinstance(default, int) else ():
                 legal = constraints.satisfied(maker.sources.spec.shape_constraints, {**maker.base, number: other})
                 if legal and other != default:
                     knobs = {number: other, SET: {tensor: other}}
                     maker.add(Level.L3, f"{tensor}_other_{number}", maker.ragged, knobs=knobs)
+
+
+def _elsewhere(maker: Maker, tensor: str, number: str) -> None:
+    """Add the scalar that sets a number apart at -1, which stands for "none" where no index is negative, and at the last index.
+
+    A kernel may count from the end, as Python does, or know small numbers only.
+    """
+    low, high = maker.sources.ranges[tensor]
+    beyond = constraints.value_of(expression(high) or ast.Constant(""), maker.ragged)
+    if not low.lstrip("-").isdigit() or int(low) < 0 or beyond is None:
+        return
+    none: Knobs = {number: -1}
+    for word, value, knobs in (("none", -1, none), ("last", beyond - 1, {number: beyond - 1, SET: {tensor: beyond - 1}})):
+        legal = constraints.satisfied(maker.sources.spec.shape_constraints, {**maker.ragged, number: value})
+        if legal and value != maker.sources.scalars[number]:
+            maker.add(Level.L3, f"{number}_{word}", maker.ragged, knobs=knobs)
 
 
 def mixed(maker: Maker) -> None:
@@ -328,8 +350,8 @@ def cancellation(maker: Maker) -> None:
     sources = maker.sources
     target = sources.interfaces.final_outputs[0].name
     expressions = [found.expression for found in sources.scan.subtractions] + [WORST_SUM]
-    for number, expression in enumerate(expressions if sources.floating else []):
-        stress = {"target": target, "expression": expression, "relative_gap": RELATIVE_GAP, "seed": SEED}
+    for number, written in enumerate(expressions if sources.floating else []):
+        stress = {"target": target, "expression": written, "relative_gap": RELATIVE_GAP, "seed": SEED}
         maker.add(
             Level.L5,
             f"cancellation_stress_{number}",
