@@ -40,6 +40,8 @@ UNRANGED = [
     ("scale", "x * scale + y", "| scale | scalar | - | float | > 0 |\n", False),
     ("scale", "x * scale + y", "- scale is positive.\n", False),
     ("scale", "x * scale + y", "- scale is not negative.\n", True),
+    ("scale", "x * scale + y", "| scale | scalar | - | float | not negative |\n", True),
+    ("scale", "x * scale + y", "- out is scale * x + y where [y > 0], and positive there.\n", True),
     ("scale", "x * scale + y", "- scale > 0.5 doubles x.\n", True),
     ("eps", "x * torch.rsqrt((y * y).mean(-1, keepdim=True) + eps)", "", False),
 ]

@@ -27,9 +27,10 @@ _CLOSED = re.compile(
 _SOME_STAY = re.compile(r"\b(at least|never|not|no) (one|all|every|row|entirely|wholly|fully|completely)\b")
 _OF_A_RESULT = re.compile(r"\b(results?|outputs?|overflow\w*|beyond)\b", re.I)
 _FINITE = re.compile(r"(?<!or )(?<!not )\bfinite\b(?! or\b)")
-_NEVER_ZERO = re.compile(
-    r"\bpositive\b|> ?0(\.0)?(?![\d.])|\b(above|more than|greater than) (0(?![\d.])|zero)|\b(non-?zero|not 0|not zero|never 0)\b"
+_POSITIVE = (
+    r"(> ?0(\.0)?(?![\d.])|positive\b|(above|more than|greater than) (0(?![\d.])|zero)|non-?zero\b|(not|never) (0(?![\d.])|zero))"
 )
+_NEVER_ZERO = re.compile(rf"(?<!non-)(?<![\w-]){_POSITIVE}")
 _SAYS_FINITE = re.compile(
     r"(?!.*\b(where|when|if)\b.*finite)(?P<names>[\w`, ]+?) (is|are|stays?|must be)( always)? finite\b(?! or\b)"
 )
@@ -80,9 +81,16 @@ def is_finite(text: str, name: str) -> bool:
 
 
 def is_never_zero(text: str, name: str) -> bool:
-    """Whether a sentence of SPEC.md, or the scalar's row of a table, says that a number is positive, or not 0."""
-    told = (part for part in _statements(text) if name.lower() in re.findall(r"\w+", part))
-    return any(_NEVER_ZERO.search(part) for part in told)
+    """Whether SPEC.md says that a number is positive, or not 0: by its name ("eps > 0", "eps is positive"), or in its table row.
+
+    What else a sentence holds says nothing of it: `scale * [count > 0]` is about the count.
+    """
+    said = re.compile(rf"(?<![\w.]){re.escape(name.lower())}`?\s*(is |must be |stays |has to be )?(always )?{_POSITIVE}")
+    for part in _statements(text):
+        row = [cell.strip(" `\n") for cell in part.strip().split("|")[1:]]
+        if said.search(part) or (row and name.lower() in re.split(r"\W+", row[0]) and _NEVER_ZERO.search(" | ".join(row[1:]))):
+            return True
+    return False
 
 
 def zones(text: str) -> list[str]:
