@@ -65,7 +65,7 @@ L1 = [
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'BH': 2, 'S': 384, 'D': 64}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_bf16', 'level': 'L2', 'precision': True, 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'bfloat16'}, 'seed': 42, 'causal': True},
 ]
 
 
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"flash_attention_fwd: FAIL: {error}")
     print("flash_attention_fwd: l0 and l1 agree with the golden")
-# pypto-op generated: d29447428d42f1c6dd0104c0bb21c4479807abf20d59e05f194c1e852b9f78a8
+# pypto-op generated: fecbc6dd505adc4bd4aa08785a5421ddb7fa00e8dd04bf28939bbee19f1e810a

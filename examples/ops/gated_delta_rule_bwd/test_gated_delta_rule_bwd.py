@@ -63,7 +63,7 @@ L1 = [
     {'id': 'P0_1_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
     {'id': 'L4_p0_fp16', 'level': 'L4', 'precision': True, 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_fp32', 'level': 'L2', 'precision': True, 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'seed': 42},
     {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
 ]
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"gated_delta_rule_bwd: FAIL: {error}")
     print("gated_delta_rule_bwd: l0 and l1 agree with the golden")
-# pypto-op generated: 80d6558d5f804a74e5954413f78885d1723f98e94f3ee267e2104c017e744206
+# pypto-op generated: a27e93e01aa9f495c9aab958e2d592579e00c8a674369edb6b4e2da4f006fe4d

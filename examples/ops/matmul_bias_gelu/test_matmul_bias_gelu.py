@@ -63,7 +63,7 @@ L1 = [
     {'id': 'P0_1_float32', 'level': 'L2', 'shape': {'M': 256, 'K': 512, 'N': 256}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
     {'id': 'L4_p0_fp16', 'level': 'L4', 'precision': True, 'shape': {'M': 256, 'K': 512, 'N': 256}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'M': 256, 'K': 512, 'N': 256}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'M': 131, 'K': 256, 'N': 1040}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_fp32', 'level': 'L2', 'precision': True, 'shape': {'M': 131, 'K': 256, 'N': 1040}, 'dtype': {'default': 'float32'}, 'seed': 42},
     {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'M': 131, 'K': 256, 'N': 1040}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'M': 131, 'K': 256, 'N': 1040}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
 ]
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"matmul_bias_gelu: FAIL: {error}")
     print("matmul_bias_gelu: l0 and l1 agree with the golden")
-# pypto-op generated: e79137570e73dd8949ea86c0c0eb37c4eea46d167c29fa18813c4e3e915b5bea
+# pypto-op generated: efa74497a64ef662abe89c51a9b6fe7f8732510c4046aa2b62aa6ede3f82d785
