@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import resource
+import statistics
 
 import pytest
 import torch
@@ -42,12 +43,15 @@ def test_freed_memory_is_there_for_the_next_tensors_without_a_fault_for_each_pag
 
     def made_and_freed() -> int:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        held = [torch.ones(1 << 20) for _ in range(16)]
-        assert len(held) == 16
+        for elements in (1 << 18, 1 << 19, 1 << 20):
+            held = [torch.ones(elements) for _ in range(8)]
+            assert len(held) == 8
+            del held
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-    made_and_freed()
-    assert made_and_freed() < 1024, "16384 pages are written to"
+    for _ in range(3):
+        made_and_freed()
+    assert statistics.median(made_and_freed() for _ in range(7)) < 2048, "14336 pages are written to; without, 4065 fault anew"
 
 
 def test_python_need_not_ask_a_hook_in_vain_at_each_event():
