@@ -64,7 +64,7 @@ L1 = [
     {'id': 'L4_p0_causal_fp16', 'level': 'L4', 'precision': True, 'shape': {'BH': 2, 'S': 384, 'D': 64}, 'dtype': {'default': 'float16'}, 'seed': 42, 'causal': True},
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'BH': 2, 'S': 384, 'D': 64}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_fp16', 'level': 'L2', 'precision': True, 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'float16'}, 'seed': 42, 'causal': True},
     {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'S': 391, 'D': 128}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
 ]
 
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module1: FAIL: {error}")
     print("module1: l0 and l1 agree with the golden")
-# pypto-op generated: b00ac1abb93aa34c1e351ebd06d5772a9999f6c55bcba8f3fb8ad6e108ae9a86
+# pypto-op generated: 913c12f355d61ada0b80535d2e3f12bf6066cec6fe44ef7f0a57ae3fb0cff154

@@ -63,7 +63,7 @@ L1 = [
     {'id': 'P0_1_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
     {'id': 'L4_p0_fp16', 'level': 'L4', 'precision': True, 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_fp32', 'level': 'L2', 'precision': True, 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'seed': 42},
     {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
 ]
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module1: FAIL: {error}")
     print("module1: l0 and l1 agree with the golden")
-# pypto-op generated: e1884f0e0db18de056965cdfed3722935164338a956d98c109f73e75a59be84f
+# pypto-op generated: 7beedb39aa269b58f3dc13dd21709a463003546529036a9af0915b13fe061c6c

@@ -63,7 +63,7 @@ L1 = [
     {'id': 'P0_1_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
     {'id': 'L4_p0_fp16', 'level': 'L4', 'precision': True, 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'P0_1_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 128, 'K': 128, 'V': 128}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
-    {'id': 'P0_2_float32', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'precision': True, 'seed': 42},
+    {'id': 'L2_second_p0_fp32', 'level': 'L2', 'precision': True, 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float32'}, 'seed': 42},
     {'id': 'P0_2_float16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'float16'}, 'precision': True, 'seed': 42},
     {'id': 'P0_2_bfloat16', 'level': 'L2', 'shape': {'BH': 1, 'T': 131, 'K': 64, 'V': 64}, 'dtype': {'default': 'bfloat16'}, 'precision': True, 'seed': 42},
 ]
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module12: FAIL: {error}")
     print("module12: l0 and l1 agree with the golden")
-# pypto-op generated: 2a30a5d906ef1fb93b8efcf5b050f159ad0eeec0556271ff4cf94a4d8596838c
+# pypto-op generated: 49f420f2a01d95d48093f5e77d2208b92fa860b49aa96e63d2bdd871b80938bd
