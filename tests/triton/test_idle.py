@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run import idle, reaching, sides, signed
+from pypto_op.triton.run import division, idle, reaching, sides, signed
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -306,7 +306,7 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     key = "round (halfway by a scale) in line 3"
     draws = torch.randn(32, 32, generator=torch.Generator().manual_seed(1))
     ((name, (moved,)),) = (
-        way for way in reaching.reaching([draws], {key: False}, lambda: reaching.divisors([])) if way[0] == f"codes {number:g}"
+        way for way in reaching.reaching([draws], {key: False}, lambda: division.divisors([])) if way[0] == f"codes {number:g}"
     )
     top = moved.abs().amax(axis, keepdim=True)
     codes = moved / (top / number)

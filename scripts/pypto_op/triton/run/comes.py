@@ -44,7 +44,7 @@ class Comes:
     @functools.cached_property
     def _divisors(self) -> list[float]:
         """By which numbers scales may divide: on a device those by which it does so exactly."""
-        found = reaching.divisors(self._numbers)
+        found = division.divisors(self._numbers)
         try:
             return found if self._device.type == "cpu" else division.exact(found, division.of_kernels(self._device))
         except Exception:  # no compiler, say: then nobody knows

@@ -1,5 +1,6 @@
-"""Which numbers a device divides by exactly: `/` in a kernel multiplies with an approximate reciprocal there.
+"""By which numbers scales may divide, and which of these a device divides by exactly.
 
+There `/` in a kernel multiplies with an approximate reciprocal.
 A scale that follows from the greatest element is one step off then, and a quotient that lies exactly halfway between two whole
 numbers falls on either side, in a right kernel, too. An H200 divides multiples of 127 exactly, and not those of 255.
 """
@@ -10,10 +11,26 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+_LEAST_CODE, _GREATEST_CODE = 3, 512
+_DIVISORS = (7.0, 15.0, 127.0, 255.0)
+"""By such numbers a quantisation divides the greatest element; the last ones are the greatest codes of 4 and 8 bits."""
 _POWERS = range(-40, 24)
 """Of two: as many scales are asked for."""
 Divide = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Divides float32 tensors of one shape and of one axis."""
+
+
+def divisors(numbers: Sequence[float]) -> list[float]:
+    """Return by which numbers, of the files and usual ones, a quantisation may divide the greatest element."""
+    return sorted(filter(_is_divisor, {*_DIVISORS, *numbers}))
+
+
+def _is_divisor(number: float) -> bool:
+    """Whether a scale may be the greatest element over this number, and is exact for its multiples, however it is computed."""
+    if not (_LEAST_CODE <= number <= _GREATEST_CODE and number.is_integer()):
+        return False
+    one = torch.tensor(1.0)
+    return bool(one / number * number == one)
 
 
 def exact(numbers: Sequence[float], divide: Divide) -> list[float]:

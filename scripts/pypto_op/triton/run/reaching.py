@@ -39,9 +39,6 @@ _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
-_LEAST_CODE, _GREATEST_CODE = 3, 512
-_DIVISORS = (7.0, 15.0, 127.0, 255.0)
-"""By such numbers a quantisation divides the greatest element; the last ones are the greatest codes of 4 and 8 bits."""
 _MOST_EQUAL = 31 / 32
 """The part of rows that are equal to another one, where only rounding shows."""
 TOLD = (
@@ -131,19 +128,6 @@ def _codes(
     if any(f"({sides.CODES})" in name for name in idle):
         for number in divisors():
             yield f"{CODES} {number:g}", partial(_changed, inputs, partial(_encode, number))
-
-
-def divisors(numbers: Sequence[float]) -> list[float]:
-    """Return by which numbers, of the files and usual ones, a quantisation may divide the greatest element."""
-    return sorted(filter(_is_divisor, {*_DIVISORS, *numbers}))
-
-
-def _is_divisor(number: float) -> bool:
-    """Whether a scale may be the greatest element over this number, and is exact for its multiples, however it is computed."""
-    if not (_LEAST_CODE <= number <= _GREATEST_CODE and number.is_integer()):
-        return False
-    one = torch.tensor(1.0)
-    return bool(one / number * number == one)
 
 
 def _encode(number: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
