@@ -46,9 +46,17 @@ def test_a_maximum_that_begins_too_high_is_refused(op: str, starts: tuple[float,
 
 
 def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path) -> None:
-    """A finite range holds no such row; an operator without a maximum has nothing to show on it."""
+    """A finite range holds no such row; an operator without a maximum has nothing to show on it.
+
+    A row's norm is infinite there: a right quantisation behind a norm was refused.
+    """
     double, bounded = "def op_golden(x):\n    return x * 2.0\n", {"input_ranges": {"x": "[-100, 100]"}}
-    for number, (golden, said, found) in enumerate(((SOFTMAX, {}, 1), (SOFTMAX, bounded, 0), (double, {}, 0))):
+    squared = (
+        "def op_golden(x):\n    y = x * (x * x).mean(-1, keepdim=True).rsqrt()\n    return y / y.abs().amax(-1, keepdim=True)\n"
+    )
+    powers = squared.replace("x * x", "x**2"), squared.replace("(x * x)", "x.square()")
+    nothing = [(golden, {}, 0) for golden in (double, squared, *powers)]  # squares of such rows are infinite
+    for number, (golden, said, found) in enumerate([(SOFTMAX, {}, 1), (SOFTMAX, bounded, 0), *nothing]):
         ws = placed(tmp_path / str(number), [tensor("x")], **said)
         ws.golden.write_text(golden)
         cases = [case for case in suite_cases.cases(gather(ws)) if "lowest" in case["id"]]

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, EXPONENTS, LARGEST, MATMULS
+from pypto_op.documents.reductions import COMPARES, EXPONENTS, LARGEST, MATMULS, SQUARES
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -122,6 +122,20 @@ def takes_largest(path: Path, function: str) -> bool:
         ContractError: see `scan`.
     """
     return any(_is_called(node, LARGEST) for node in _nodes(path, function))
+
+
+def takes_squares(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, multiplies elements with themselves, as a norm does.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    return any(
+        _is_called(node, SQUARES)
+        or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
+        or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right))
+        for node in _nodes(path, function)
+    )
 
 
 def takes_exponents(path: Path, function: str) -> bool:
