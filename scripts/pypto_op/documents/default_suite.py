@@ -71,7 +71,6 @@ def untried(suite: Suite, spec: Spec, interfaces: Interfaces) -> list[str]:
         suite: the whole of it.
         spec: SPEC.md.
         interfaces: the contract, with the defaults of its scalars.
-
     """
     dtypes = untried_dtypes(suite, spec.supported_dtypes, (port.dtype for port in interfaces.primary_inputs))
     tried = [interfaces.sizes_of(case) for case in suite.cases if case["precision"]]

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, EXPONENTS, LARGEST, MATMULS, SQUARES
+from pypto_op.documents.reductions import COMPARES, MATMULS, SQUARES
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -115,13 +115,13 @@ def compared_names(path: Path, function: str) -> frozenset[str]:
     return frozenset(name for node in compared for name in names_in(node))
 
 
-def takes_largest(path: Path, function: str) -> bool:
-    """Whether the golden function of a file, or a helper that it calls, takes the largest of many: a softmax does.
+def calls(path: Path, function: str, names: Collection[str]) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, calls one of torch's functions (`reductions`).
 
     Raises:
         ContractError: see `scan`.
     """
-    return any(_is_called(node, LARGEST) for node in _nodes(path, function))
+    return any(_is_called(node, names) for node in _nodes(path, function))
 
 
 def takes_squares(path: Path, function: str) -> bool:
@@ -136,15 +136,6 @@ def takes_squares(path: Path, function: str) -> bool:
         or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right))
         for node in _nodes(path, function)
     )
-
-
-def takes_exponents(path: Path, function: str) -> bool:
-    """Whether the golden function of a file, or a helper that it calls, takes exponents of two, as block scales do.
-
-    Raises:
-        ContractError: see `scan`.
-    """
-    return any(_is_called(node, EXPONENTS) for node in _nodes(path, function))
 
 
 def multiplies_matrices(path: Path, function: str) -> bool:

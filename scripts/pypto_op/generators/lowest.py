@@ -6,6 +6,7 @@ import math
 
 from pypto_op.documents import golden_scan, ranges
 from pypto_op.documents.knobs import SCALE, ZONE
+from pypto_op.documents.reductions import LARGEST
 from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.values import floating_of_many_rows, widest
 from pypto_op.vocabulary import Level
@@ -22,7 +23,7 @@ which many right kernels hide what is masked."""
 def add(maker: Maker) -> None:
     """Add such rows of each tensor where the golden takes a maximum, or a softmax; where it multiplies matrices, of products."""
     sources = maker.sources
-    if not golden_scan.takes_largest(sources.ws.golden, sources.ws.golden_name()):
+    if not golden_scan.calls(sources.ws.golden, sources.ws.golden_name(), LARGEST):
         return
     if golden_scan.multiplies_matrices(sources.ws.golden, sources.ws.golden_name()):
         _products(maker)

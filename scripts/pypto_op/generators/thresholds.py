@@ -9,9 +9,9 @@ import math
 
 from pypto_op.documents import golden_scan, ranges
 from pypto_op.documents.knobs import ZONE
+from pypto_op.documents.reductions import EXPONENTS
 from pypto_op.generators import float_scalars
 from pypto_op.generators.case_maker import Maker
-from pypto_op.generators.float_scalars import Scalar
 from pypto_op.vocabulary import Level
 
 _MOST_TENSORS = 4
@@ -29,19 +29,15 @@ def add(maker: Maker) -> None:
     for name, scalar in float_scalars.scalars(maker).items():
         if name not in compared:
             continue
-        if (met := round(scalar.default * _STEPS) / _STEPS) and _is_legal(scalar, met):
+        if (met := round(scalar.default * _STEPS) / _STEPS) and scalar.kept.holds(met):
             maker.add(Level.L3, f"{name}_met", maker.ragged, knobs={ZONE: "grid", name: met})
         for met in _HALVES:
-            if parts and _is_legal(scalar, met):
+            if parts and scalar.kept.holds(met):
                 maker.add(Level.L3, f"{name}_halves", maker.ragged, knobs={ZONE: dict.fromkeys(parts, "halves"), name: met})
-    if golden_scan.takes_exponents(sources.ws.golden, sources.ws.golden_name()):
+    if golden_scan.calls(sources.ws.golden, sources.ws.golden_name(), EXPONENTS):
         for name in sources.floating[:_MOST_TENSORS]:
             for dtype in sources.spec.supported_dtypes:  # a logarithm that is off by one rounding is another whole number there
                 maker.add(Level.L3, f"powers_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "powers"}})
-
-
-def _is_legal(scalar: Scalar, value: float) -> bool:
-    return scalar.kept.holds(value)
 
 
 def _holds_parts(maker: Maker, name: str) -> bool:

@@ -273,8 +273,10 @@ class Aside:
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=moved != reaching.CODES)
             if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
+            if exact and moved not in skewed.TOLD:
+                return found
             truth, strict = self._task.otherwise(seed).truth(), bool(reference.get("picked"))
-            if exact and not (moved in skewed.TOLD and natural.is_magnified(want["outputs"], truth)):
+            if exact and not natural.is_magnified(want["outputs"], truth):
                 return found
             wrong = coarse.gross(want["outputs"], got["outputs"], truth, inputs=given["inputs"], strict=strict)
             return Judgement("PrecisionError", wrong) if wrong else Judgement()

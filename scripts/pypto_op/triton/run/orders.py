@@ -147,6 +147,7 @@ class Orders:
 
     def _waiting(self, original: Any, *, of_warps: bool) -> Any:
         """Return a load or a store that begins late: in `APART`, and where warps wait for each other, too."""
+        signature = inspect.signature(original)
 
         def late(semantic: Any, *args: Any, **kwargs: Any) -> Any:
             import triton.language as tl
@@ -158,7 +159,7 @@ class Orders:
             place = semantic.builder.get_int32(next(self._places))
             kind = tl.int32.to_ir(semantic.builder)
             semantic.builder.create_inline_asm(_ASM, "=r,r,r", [who.handle, place], [kind], False, 1)
-            given = inspect.signature(original).bind(semantic, *args, **kwargs)
+            given = signature.bind(semantic, *args, **kwargs)
             if of_warps and given.arguments.get("cache_modifier") == "":
                 given.arguments["cache_modifier"] = ".cg"
             return original(*given.args, **given.kwargs)
