@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Judge every cheat and honest file of tests/triton on the GPU of this machine; results go to $OUT (default: gpu-out).
 #
-#   bash tests/triton/cheats_on_gpu.sh [NAME ...]     with .gpu-wheels of tests/triton/on_gpu.sh carried along
+#   bash tests/triton/cheats_on_gpu.sh [NAME or TABLE ...]     with .gpu-wheels of tests/triton/on_gpu.sh carried along
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3}

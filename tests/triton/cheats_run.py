@@ -1,6 +1,6 @@
 """Judge every cheat and every honest file of these tests on the GPU of this machine; called by cheats_on_gpu.sh.
 
-Usage: cheats_run.py OUT [NAME ...]. Writes OUT/triton_cheats.json: per file its kind, its verdict and the first error.
+Usage: cheats_run.py OUT [NAME or TABLE ...]. Writes OUT/triton_cheats.json: per file its kind, its verdict and the first error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def judged(job: Job) -> dict[str, Any]:
 def main() -> int:
     """Judge them all, several at once; exit status 1 where a cheat passed or an honest file did not."""
     out, wanted = Path(sys.argv[1]), set(sys.argv[2:])
-    chosen = [job for job in jobs() if not wanted or job[1] in wanted]
+    chosen = [job for job in jobs() if not wanted or {job[1], job[1].partition("/")[0]} & wanted]
+    if not chosen:
+        print(f"no file of {', '.join(sorted(wanted))}", file=sys.stderr)
+        return 2
     rows = []
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
         for row in pool.map(judged, chosen):
