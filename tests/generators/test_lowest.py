@@ -81,7 +81,9 @@ def test_no_such_rows_where_the_golden_itself_overflows(squared: str, tmp_path: 
     assert done.code == 0, done.stderr
     left_out = next(line for line in (done.stdout + done.stderr).splitlines() if "L5_lowest_x" in line)
     assert "left out" in left_out and "no digit of the golden is right" in left_out, left_out
-    assert "lowest" not in str([case["id"] for case in json.loads((ws.root / "eval/adversarial_suite.json").read_text())["cases"]])
+    assert "lowest" not in str(
+        [case["id"] for case in json.loads((ws.root / "eval/adversarial_suite.json").read_text())["cases"]]
+    )
 
 
 def test_products_lie_low_and_none_is_as_good_as_another(tmp_path: Path) -> None:
