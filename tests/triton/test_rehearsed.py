@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,29 @@ def test_a_reference_that_the_cpu_cannot_run_is_asked_on_its_device() -> None:
 
 def test_on_the_cpu_nothing_is_called_twice() -> None:
     Rehearsal(torch.device("cpu"), lambda inputs: pytest.fail("called")).of(BEYOND, OWN)
+
+
+@pytest.mark.parametrize(
+    ("reference", "asked"),
+    [
+        (lambda x: torch.softmax(x @ x.T, dim=-1).half().sum(-1), 0),
+        (lambda x: torch.nn.functional.layer_norm(x.view(2, 8), (8,)).relu().amax(), 0),
+        (lambda x: TABLE[x.long()[0, 0]], 1),
+        (lambda x: x.gather(1, x.long() % 4), 1),
+        (lambda x: torch.bernoulli(x), 1),
+        (lambda x: torch.nn.functional.binary_cross_entropy(x, x), 1),
+        (lambda x: torch.nn.functional.embedding(x.long(), x), 1),
+        (lambda x: torch.nn.functional.cross_entropy(x, x[:, 0].long()), 1),
+        (lambda x: torch.multinomial(x + 1.0, 1), 1),
+    ],
+)
+def test_the_cpu_is_asked_where_an_operator_refuses_values(reference: Callable[[torch.Tensor], torch.Tensor], asked: int) -> None:
+    """A product of large matrices took it two seconds, and takes any numbers."""
+    calls = []
+    rehearsal = Rehearsal(torch.device("cuda"), calls.append, lambda inputs: reference(*inputs))
+    own = [torch.zeros(4, 4)]
+    rehearsal.of(own, own)
+    assert len(calls) == asked
 
 
 HONEST = lab.impl("return run(exp_kernel, x)", kernels=lab.EXP_KERNEL)

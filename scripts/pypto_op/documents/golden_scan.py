@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, MATMULS, SQUARES
+from pypto_op.documents.reductions import COMPARES, MATMULS
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -122,20 +122,6 @@ def calls(path: Path, function: str, names: Collection[str]) -> bool:
         ContractError: see `scan`.
     """
     return any(_is_called(node, names) for node in _nodes(path, function))
-
-
-def takes_squares(path: Path, function: str) -> bool:
-    """Whether the golden function of a file, or a helper that it calls, multiplies elements with themselves, as a norm does.
-
-    Raises:
-        ContractError: see `scan`.
-    """
-    return any(
-        _is_called(node, SQUARES)
-        or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
-        or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right))
-        for node in _nodes(path, function)
-    )
 
 
 def multiplies_matrices(path: Path, function: str) -> bool:

@@ -42,12 +42,6 @@ LARGEST = frozenset(
 )
 """Functions that find the largest of many values, which a kernel carries from tile to tile."""
 
-SQUARES = frozenset(
-    {"square", "pow", "norm", "vector_norm", "var", "std", "var_mean", "std_mean", "rms_norm", "layer_norm", "group_norm"}
-    | {"batch_norm", "instance_norm", "normalize", "cosine_similarity", "cdist", "dist", "mse_loss", "prod", "cumprod"}
-)
-"""Functions that multiply elements with themselves or with one another: in float32 nothing beyond 1.8e19 has a square."""
-
 COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
 """Functions that compare, where no operator is written."""
 

@@ -37,6 +37,9 @@ _NEAR = 0.125
 """Share of what is allowed from which on an order's error may exceed it on another seed: the greatest of many rounding errors
 varies by a factor of 2 to 3 (`judge.natural.MOST`)."""
 
+_LOST = 0.5
+"""An error of so much of the right number leaves no digit of it."""
+
 
 class FirstCandidate:
     """Judges one operator's golden as if it were a kernel.
@@ -91,6 +94,21 @@ class Draw:
         self._policy = policy_of_case(first.policy, case)
         self._names = first.output_names(len(native.outputs))
         self._expectation = Expectation(self._names, [], self._policy, precision=True)
+
+    def under(self, case: Mapping[str, Any]) -> Draw:
+        """Return the same inputs judged by the policy of another case, in every honest order."""
+        return Draw(self._first, case, self._inputs, self._native)
+
+    def is_lost(self) -> bool:
+        """Whether no digit is right in most of an output of the golden, as where numbers on its way leave float32.
+
+        Right kernels answer there by where they overflow, and the truth is what none of them answers.
+        """
+        exact = self._run(float64=True)
+        if exact.outcome is not Outcome.OK or len(exact.outputs) != len(self._native.outputs):
+            return False
+        pairs = zip(self._native.outputs, exact.outputs, strict=True)
+        return any(own.is_floating_point() and own.numel() and _is_lost(own, true) for own, true in pairs)
 
     def refusal(self) -> Refusal | None:
         """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
@@ -160,3 +178,8 @@ class Draw:
 
     def _judged(self, outputs: Sequence[torch.Tensor]) -> TrialVerdict:
         return judged(outputs, self._reference, self._expectation, self._first.redactor)
+
+
+def _is_lost(own: torch.Tensor, true: torch.Tensor) -> bool:
+    wanted = true.to(own.dtype).double()
+    return float(((own.double() - wanted).abs() > _LOST * wanted.abs()).double().mean()) > 0.5

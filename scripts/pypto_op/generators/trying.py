@@ -196,14 +196,21 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     tolerant = draw.power() if refusal is None and share <= MOST else None
     if tolerant is not None and not tolerant.blind:
         return Fit(_powered(tried.case, tolerant.margin))
+    if draw.is_lost():
+        return "no digit of the golden is right there: numbers on its way leave their format"
     natural = _by_nature(tried.case)
-    power = Draw(first, natural, tried.inputs, tried.native).power()
+    own, *others = (one.under(natural) for one in judged)
+    power = own.power()
     alike = power.symmetries
     power = power.without(alike)
     if power.blind:
         return f"a wrong kernel would pass it ({', '.join(power.blind[:3])})"
     if tolerant is not None and not (tolerant := tolerant.without(alike)).blind:
         return Fit(_powered(tried.case, tolerant.margin))
+    # What is natural there may refuse the golden, too.
+    refusal_by_nature = next((found for one in (own, *others) if (found := one.refusal()) is not None), None)
+    if refusal_by_nature is not None:
+        return refusal_by_nature.sentence
     blind = () if tolerant is None else tolerant.blind
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 

@@ -75,11 +75,6 @@ class Conditions(DispatchMode):
         self._sites: dict[tuple[str, str], Site] = {}
         self.calls = 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; torch's wrapper against that costs as much as a small operator."""
-        return False
-
     def sites(self) -> list[Site]:
         """Return every site, in the order of first use."""
         return list(self._sites.values())

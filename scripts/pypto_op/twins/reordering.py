@@ -68,11 +68,6 @@ class Reordered(DispatchMode):
         self._means = means.Means()
         self._salt = list(ORDERS).index(twin) if twin in ORDERS else 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; torch's wrapper against that costs as much as a small operator."""
-        return False
-
     @property
     def changes_nothing(self) -> bool:
         """Whether the golden runs as it stands."""

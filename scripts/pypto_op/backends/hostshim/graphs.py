@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves
+
+from pypto_op.dispatch_mode import DispatchMode
 
 _capturing: list[NPUGraph] = []
 _followed = False
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(DispatchMode):
     """Keeps every operator of torch that runs."""
 
     def __init__(self, graph: NPUGraph) -> None:

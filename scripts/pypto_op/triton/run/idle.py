@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run import sides
 from pypto_op.triton.run.memory import address
 from pypto_op.triton.run.packing import tensors_of
@@ -38,7 +38,7 @@ _NAN = "nan_to_num"
 _MOST = 3
 
 
-class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Idle(DispatchMode):
     """Notes which operators, or sides of them, change nothing while it is active.
 
     Attributes:
@@ -59,10 +59,6 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._looks = False  # the reference uses such places
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch loads its compiler, which takes more than a second
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and look whether it changed anything."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.trivial import rms, sample
@@ -28,7 +28,7 @@ _ABOVE = 4.0
 """What a term changes must be so many times what the reference errs by."""
 
 
-class Small(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Small(DispatchMode):
     """Notes sums of which one operand is small while it is active.
 
     Args:
@@ -43,10 +43,6 @@ class Small(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.lines: set[int] = set()
         self._path, self._drops = str(path), drops
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch loads its compiler, which takes more than a second
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, with or without what is small."""

@@ -59,7 +59,7 @@ class Task:
         self._module = load_module(self._path, sha256=document["sha256"])
         for name in ("Model", "get_init_inputs"):
             self._needed(name)
-        self._clock, self._rehearsal = Clock(self._device), rehearsed.Rehearsal(self._device, self._on_cpu)
+        self._clock, self._rehearsal = Clock(self._device), rehearsed.Rehearsal(self._device, self._on_cpu, self._on_device)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._draws = draws.Draws(self._device, self._drawn)
         self._groups: Any = ()
@@ -302,6 +302,9 @@ class Task:
 
     def _on_cpu(self, inputs: Any, init: constructor.Given | None = None) -> Any:
         return self._called(self._build(self._model_seed, torch.device("cpu"), init), inputs)
+
+    def _on_device(self, inputs: Any) -> Any:
+        return self._called(self._build(self._model_seed), map_tensors(inputs, same_layout))
 
     def _build(self, seed: int, device: torch.device | None = None, init: constructor.Given | None = None) -> Any:
         self._model_seed = seed
