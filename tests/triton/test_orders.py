@@ -134,8 +134,12 @@ def test_only_what_depends_on_the_order_of_programs_gives_other_numbers(prepared
 
 
 @pytest.mark.slow
-def test_the_verdict_names_the_order_in_which_the_answer_is_wrong(prepared: Prepared) -> None:
-    reordered.Reordered(prepared.run, prepared.started.task, prepared.session).everything(prepared.opened)
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_verdict_names_the_order_in_which_the_answer_is_wrong(prepared: Prepared, beside: bool) -> None:
+    others = reordered.Reordered(prepared.run, prepared.started.task, prepared.session)
+    if beside:
+        others.begin(prepared.opened)
+    others.everything(prepared.opened)
     found = prepared.run.cases[0].judgement
     if prepared.wrong == {"down"}:
         assert found.error_type == "RaceError"
@@ -150,6 +154,27 @@ def test_cases_for_which_no_time_is_left_are_named(prepared: Prepared, monkeypat
     monkeypatch.setattr(reordered, "_ALL_SECONDS", -1.0)
     reordered.Reordered(prepared.run, prepared.started.task, prepared.session).everything(prepared.opened)
     assert [line for line in prepared.run.cases[0].said if line.startswith("no other order of programs was judged")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepared", ["programs along three axes"], indirect=True)
+def test_a_case_whose_calls_were_right_beside_other_passes_is_not_called_again(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with contextlib.closing(reordered.Reordered(prepared.run, prepared.started.task, prepared.session)) as others:
+        others.begin(prepared.opened)
+        monkeypatch.setattr(prepared.started.task, "case", lambda *_, **__: pytest.fail("asked for the case again"))
+        others.everything(prepared.opened)
+    assert prepared.run.cases[0].judgement.ok and not prepared.run.cases[0].said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepared", ["programs along three axes"], indirect=True)
+def test_calls_that_were_begun_end_with_the_verification(prepared: Prepared) -> None:
+    others = reordered.Reordered(prepared.run, prepared.started.task, prepared.session)
+    others.begin(prepared.opened)
+    others.close()
+    assert not prepared.session.scratch.exists()
 
 
 def test_a_machine_without_a_gpu_starts_no_further_process(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ class Run:
             self._replay(started.task, started.candidate.keys)
             if len(self.seeds) > 1:  # after the doubts: whose is dispelled meets the same passes as any other case
                 passes = aside.Aside(self, started.task, started.candidate)
+                orders.begin(passes.opened)
                 passes.everything()
                 orders.everything(passes.opened)
         started.close()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.base import Limits
-from pypto_op.triton.run.judgement import Judgement
+from pypto_op.backends.base import Limits, RunResult
+from pypto_op.errors import PyptoOpError
+from pypto_op.triton.run.judgement import Judgement, judge
 from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
+from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Target
 from pypto_op.triton.run.verification import judged
@@ -26,6 +29,8 @@ _SECONDS = 20.0
 """What one call may take: programs that wait for each other wait for ever where they run one after another."""
 _ALL_SECONDS = 30.0
 """After so long no further case begins; `caveats` names those left."""
+_KEPT = 1 << 30
+"""So many bytes of inputs and right outputs may be kept for calls that run beside other passes."""
 
 _BY_CHANCE = (
     "calls before this one were right on inputs of this kind; here loads look past the first cache, and take longer: programs "
@@ -47,23 +52,74 @@ def _limits(run: Verification) -> Limits:
     return replace(limits, case_seconds=min(limits.case_seconds, _SECONDS))
 
 
+_Answers = tuple[list[tuple[list[str], dict[str, Any]]], RunResult]
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A case whose calls run beside other passes: what it is given, facts about the reference, and the answers to come."""
+
+    given: dict[str, Any]
+    reference: dict[str, Any]
+    answers: Future[_Answers]
+
+
 class Reordered:
     """Those calls of one verification; `session` is that of `session_of`, and is closed with this."""
 
     def __init__(self, run: Verification, task: TaskSession, session: CandidateSession | None) -> None:
         self._run, self._task, self._session = run, task, session
+        self._pool = ThreadPoolExecutor(1, "orders")
+        self._begun: dict[int, _Begun] = {}
 
     def close(self) -> None:
         """End its process; harmless when called twice."""
         if self._session is not None:
             self._session.close()
+        self._pool.shutdown(cancel_futures=True)
+
+    def begin(self, opened: Callable[[Callable[[Case], bool]], Iterator[tuple[Case, int]]]) -> None:
+        """Begin the calls of cases of which little has to be kept, and do not wait for them; `opened` as of `everything`."""
+        if self._session is None:
+            return
+        kept = 0
+        for case, seed in opened(lambda case: True):
+            self._run.tighten(self._task)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            if found is None:
+                return
+            self._session.limits = _limits(self._run)
+            answers = self._pool.submit(self._session.in_orders, found[0], seed, [OWN, *ORDERS])
+            self._begun[case.index] = _Begun(*found, answers)
+            kept += sum(tensor.nbytes for tensor in tensors_of(list(found[0].values())))
+            if kept > _KEPT:
+                return
+
+    def _holds(self, case: Case) -> bool:
+        """Whether the calls that were begun are right as they stand; ties and rounding are looked at in calls made again."""
+        begun = self._begun.pop(case.index, None)
+        if begun is None or self._run.policy is None:
+            return False
+        try:
+            answers, run = begun.answers.result()
+        except (Told, PyptoOpError):
+            return False
+        run, policy = _of_numbers_alone(run), self._run.policy
+
+        def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
+            return judge(want, begun.reference, got, run, {}, policy)
+
+        return all(self._run.desk.of_case(begun.given, answer, numbers).ok for _, answer in answers)
 
     def everything(self, opened: Callable[[Callable[[Case], bool]], Iterator[tuple[Case, int]]]) -> None:
         """Judge one call of each case in each order; `opened` yields cases that are right so far, with the seed of a pass."""
         if self._session is None:
             return
         first = time.monotonic()
-        for case, seed in opened(lambda case: True):
+        for case, seed in opened(lambda case: not self._holds(case)):
             if time.monotonic() - first > _ALL_SECONDS:
                 case.said.append("no other order of programs was judged: other cases took the time for that")
                 continue
@@ -88,12 +144,16 @@ class Reordered:
         self._run.tighten(self._task)
         session.limits = _limits(self._run)
         answers, run = session.in_orders(given, seed, [OWN, *ORDERS])
-        run = replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
+        run = _of_numbers_alone(run)
         for orders, answer in answers:
             found = judged(self._run, self._task, given, reference, (answer, run, {}), seed)
             if not found.ok:
                 return _told(orders[0], found)
         return None
+
+
+def _of_numbers_alone(run: RunResult) -> RunResult:
+    return replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
 
 
 def _told(order: str, found: Judgement) -> Judgement:

@@ -8,6 +8,7 @@ from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
+    from pypto_op.documents.policy import Policy
     from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.judge_device import JudgeDevice
     from pypto_op.triton.run.project import Project
@@ -24,6 +25,7 @@ class Verification(Protocol):
     project: Project
     request: Request
     place: Place | None
+    policy: Policy | None
     started: float
 
     def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
