@@ -35,7 +35,7 @@ def suite_of(op: str, folder: Path, only: str) -> fresh_kernels.Kernel:
     for name in ("SPEC.md", "DESIGN.md", f"{op}_golden.py", "eval/module_interfaces.yaml"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(OPS / op / name, root / name)
-    assert command("harness", "new", root).code == 0
+    assert command("harness", "new", "--no-rehearsal", root).code == 0
     path = root / "eval" / "adversarial_suite.json"
     document = json.loads(path.read_text())
     document = {**document, "cases": [case for case in document["cases"] if only in case["id"]], "raises": []}
