@@ -19,6 +19,8 @@ _LESS, _MORE = 0.6, 1.7
 after the scale, or puts the scale into 16-bit queries, does then what is right."""
 _INSTEAD_OF_SMALL = 0.3
 """What small ones become: a share of an eps would not show. No power of two either."""
+_FAR = 77.0
+"""So many times its default is far above it; no power of two."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ class Scalar:
         A default that is small already, such as an eps, is crossed elsewhere (`across`).
         """
         return [] if self._is_small or not self.kept.holds(self.default / 10) else [self.default / 10]
+
+    def far_above(self) -> list[float]:
+        """Return 77 times the default, where SPEC.md names a range that has no upper end. A kernel may hold it to ten or to 64.
+
+        Of a scalar without a range nobody says that it may be so large.
+        """
+        far = _short(self.default * _FAR)
+        is_said = self.kept.high == math.inf and self.kept.low > -math.inf
+        return [far] if is_said and not self._is_small and self._may_be(far) else []
 
     def ends(self) -> list[float]:
         """Return the ends that it may have, but for its default and 0 (`may_be_zero`)."""

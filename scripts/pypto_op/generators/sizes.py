@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pypto_op.documents import axes, constraints
+from pypto_op.documents.knobs import RANGE
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.case_maker import MOST_ELEMENTS, Maker
 from pypto_op.generators.sources import Sizes, Sources
@@ -19,8 +20,12 @@ from pypto_op.vocabulary import Level
 _MANY_TILES = (10, 7, 5, 4)
 _TILES_OF_TWO = (66, 34, 18)
 """Steps of an axis that is cut into two parts or more, so that one has more than 32 of them: room for so many is usual."""
-_COUNTS = (33, 17, 7)
-"""Batches, segments and the like, the first that memory allows: a kernel may have room for 32 of them, 16 or 8."""
+_COUNTS = (131, 67, 33, 17, 7)
+"""Batches, segments and the like, the first that memory allows: a kernel may have room for 128 of them, 64, 32, 16 or 8."""
+_FEW_COUNTS = _COUNTS[2:]
+"""Those of an operator in which a walk lies inside a walk: each batch costs the square."""
+_CROWDED = 7
+"""So many parts lie between two neighbours: the first and the last are empty then, all but always."""
 _HEADS = (17, 33, 65)
 """Likewise of heads, the first above those of the P0 shapes."""
 _PARTS = (5, 3, 2)
@@ -70,7 +75,8 @@ def long(maker: Maker) -> None:
         few = dict.fromkeys((other for other in maker.dynamic if other != axis), SMALL)
         narrow = dict.fromkeys((*maker.fixed, *maker.varied), 1)
         _first(maker, Level.L4, f"{axis}_large", [{**few, **beside, axis: size} for size in _POOLS for beside in ({}, narrow)])
-    for axis, parts in _cut(maker.sources):
+    for name, axis, parts in _cut(maker.sources):
+        _crowded(maker, name, axis, parts)
         few = dict.fromkeys(maker.fixed, 1) | dict.fromkeys(parts, 2)
         walked = [{**few, axis: tiles * maker.sources.steps_along(axis)[0] + 1} for tiles in _TILES_OF_TWO]
         _first(maker, Level.L4, f"{axis}_of_long_parts", walked)
@@ -83,7 +89,8 @@ def long(maker: Maker) -> None:
         steps = (step, min(step, maker.sources.tiles[0]))
         _first(maker, Level.L4, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
     for axis in batches:
-        _first(maker, Level.L4, f"{axis}_many", [{axis: count} for count in _COUNTS])
+        several_of = _FEW_COUNTS if maker.sources.steps.nested else _COUNTS
+        _first(maker, Level.L4, f"{axis}_many", [{axis: count} for count in several_of])
         if maker.long:
             _first(maker, Level.L4, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in walks(maker)])
     if len(maker.dynamic) > 1:
@@ -91,8 +98,24 @@ def long(maker: Maker) -> None:
         _first(maker, Level.L4, "all_axes", [{**walked, **threes} for walked in walks(maker)])
 
 
-def _cut(sources: Sources) -> Iterator[tuple[str, list[str]]]:
-    """Yield the long axes that whole numbers in order cut into parts, each with the axes of these numbers.
+def _crowded(maker: Maker, name: str, axis: str, parts: Sequence[str]) -> None:
+    """Add parts of one row or none in the middle of an axis: an empty one at the end may write what lies behind it.
+
+    Of borders that are drawn evenly the last two are hardly ever equal, and what others write there hides it.
+    """
+    sizes = maker.fitted(dict.fromkeys(parts, _CROWDED))
+    middle = sizes[axis] // 2
+    maker.add(
+        Level.L3,
+        f"{name}_crowded",
+        sizes,
+        dtype=maker.sources.spec.supported_dtypes[0],
+        knobs={RANGE: {name: [middle, middle + 2]}},
+    )
+
+
+def _cut(sources: Sources) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield whole numbers in order that cut a long axis into parts, with that axis and the axes of these numbers.
 
     None where a part is walked for each step of it: the square of so many steps takes too long.
     """
@@ -100,7 +123,11 @@ def _cut(sources: Sources) -> Iterator[tuple[str, list[str]]]:
         ends = " ".join(sources.ranges.get(port.name, ())) if sources.spec.rows.get(port.name, Rows()).order else ""
         for axis in sources.long if not sources.steps.nested else ():
             if re.search(rf"\b{axis}\b", ends):
-                yield axis, [symbol for symbol in sources.spec.dynamic_axes if symbol in axes.symbols_of(port) - {axis}]
+                yield (
+                    port.name,
+                    axis,
+                    [symbol for symbol in sources.spec.dynamic_axes if symbol in axes.symbols_of(port) - {axis}],
+                )
 
 
 def primes(maker: Maker) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators import lowest, sizes, switches, thresholds, values, whole_numbers
+from pypto_op.generators import empty_buffers, lowest, sizes, switches, thresholds, values, whole_numbers
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
@@ -81,6 +81,7 @@ def _edges(maker: Maker) -> None:
     values.set_apart(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)
+    empty_buffers.add(maker)
     values.masked(maker)
 
 

@@ -46,6 +46,8 @@ _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _DEEP = 40.0
 """The size of each factor where all products are far below zero: a score below -1e4 lies under what a kernel may hide with."""
+_LARGE = 1e4
+"""So many times as large as the others is one tensor, which float16 still holds."""
 _BEYOND_HALF = 1e5
 """Half of the values times this exceed 65504."""
 _MOST_TENSORS = 4
@@ -80,6 +82,8 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         maker.add(Level.L3, f"{name}_across", maker.ragged, dtype=wide, knobs={name: other})
     for other in scalar.far_below():
         maker.add(Level.L3, f"{name}_far", maker.ragged, dtype=wide, knobs={name: other})
+    for other in scalar.far_above():
+        maker.add(Level.L3, f"{name}_far_above", maker.ragged, dtype=wide, knobs={name: other})
     for end in scalar.ends():
         # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
         # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
@@ -116,20 +120,20 @@ def _among_unlike_rows(maker: Maker, name: str, other: float) -> None:
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
     """Yield cases in which another value of a float scalar may show, which this one hides: an eps under a step of a thousandth.
 
-    First small inputs, since an eps that bounds a norm from below shows on no others; then further values of the scalar, and all
-    of them beside other values of the other scalars, one by one and together.
+    First small inputs, since an eps that bounds a norm from below shows on no others, and one large tensor; then further values
+    of the scalar, and all of them beside other values of the other scalars, one by one and together.
     """
     usual, floats = float_scalars.defaults(maker.sources), float_scalars.scalars(maker)
     varied = [name for name, default in usual.items() if case.get(name, default) != default]
     if len(varied) != 1:
         return
     [name] = varied
-    across, others = floats[name].across(), floats[name].others()
-    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else others
-    if case[name] not in own[:1]:  # an end of its range, beside the case that is for this scalar
+    ways = [floats[name].across(), floats[name].far_above(), floats[name].others()]
+    own = [0.0] if case[name] == 0.0 else next((way for way in ways if case[name] in way[:1]), [])
+    if not own:  # an end of its range, beside the case that is for this scalar
         return
-    if maker.sources.floating and ZONE not in case:
-        yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
+    if ZONE not in case:
+        yield from _beside_sizes(maker, case)
     rest = {other: values[0] for other in usual if other != name and (values := floats[other].others())}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
     tried = [{**beside, name: value} for beside in besides for value in own]
@@ -137,6 +141,26 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
         sizes: dict[str, Any] = {**case["shape"], **scalars_of}
         if constraints.satisfied(maker.sources.spec.shape_constraints, sizes) and scalars_of != {name: case[name]}:
             yield {**case, **scalars_of, "id": f"{case['id']}_beside{number}"}
+
+
+def _beside_sizes(maker: Maker, case: Case) -> Iterator[Case]:
+    """Yield a case with all tensors small, and with one far larger than the others: there an upper bound of a ratio shows.
+
+    Scalars that may be 0 are so beside the large one, since a share of it, such as a weight decay, bounds the ratio, too.
+    """
+    names, idle = maker.sources.floating, idle_scalars(maker)
+    if names:
+        yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
+    for tensor in names[:_MOST_TENSORS] if len(names) > 1 else ():
+        if ranges.of(maker.sources.spec.shape_constraints, tensor).high == math.inf:
+            yield {**idle, **case, "id": f"{case['id']}_beside_large_{tensor}", SCALE: {tensor: _LARGE}}
+
+
+def idle_scalars(maker: Maker) -> dict[str, float]:
+    """Return 0 for each float scalar that may be 0 by a range in SPEC.md, and by which the golden mixes nothing."""
+    scalars = {name: one for name, one in float_scalars.scalars(maker).items() if name not in maker.sources.shares}
+    said = {name: one for name, one in scalars.items() if one.kept != ranges.Range() and one.may_be_zero()}
+    return {name: 0.0 for name, one in said.items() if not _refuses_zero(maker, name, one.default)}
 
 
 def set_apart(maker: Maker) -> None:
