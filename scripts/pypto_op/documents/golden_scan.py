@@ -87,7 +87,8 @@ def has_loops(path: Path, function: str) -> bool:
 def shares(path: Path, function: str) -> frozenset[str]:
     """Return the names that the golden function of a file, or a helper that it calls, takes from 1 or hands to `lerp`.
 
-    `where(flag, a, 1 - a)` mixes nothing: it takes one or the other.
+    With such a name comes the input that it is a cast or a view of. `where(flag, a, 1 - a)` mixes nothing: it takes one or the
+    other.
 
     Raises:
         ContractError: see `scan`.
@@ -102,7 +103,27 @@ def shares(path: Path, function: str) -> frozenset[str]:
         else:
             parts = [*node.args, *(word.value for word in node.keywords)] if _is_lerp(node) else []
         found |= {part.id for part in parts if isinstance(part, ast.Name)}
+    sources = dict(_sources(functions[function]))
+    while more := {sources[name] for name in found if sources.get(name)} - found:
+        found |= more
     return frozenset(found)
+
+
+def _sources(function: Function) -> Iterator[tuple[str, str]]:
+    """Yield each name that is assigned to, and the name that it is a cast or a view of, or ""."""
+    for targets, value in assignments(function):
+        for target in targets:
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                pairs = list(zip(target.elts, value.elts, strict=True))
+            yield from ((name.id, _source(one)) for name, one in pairs if isinstance(name, ast.Name))
+
+
+def _source(value: ast.expr) -> str:
+    """Return the name that a chain of methods and subscripts begins with, as `x` in `x.float()[:, None]`, or ""."""
+    while isinstance(value, ast.Attribute | ast.Subscript | ast.Call):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def compared_names(path: Path, function: str) -> frozenset[str]:

@@ -166,7 +166,7 @@ def inputs_text(sources: Sources) -> str:
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
         "apart": bool(sources.apart),
-        "alike": bool(sources.alike),
+        "alike": bool(sources.alike or sources.meeting),
         "masks": sources.masks,
     }
     return stamped_python(render("test_inputs.py.j2", context))

@@ -165,6 +165,25 @@ class Sources:
                 kinds.setdefault(repr(kind), []).append(port.name)
         return tuple((two, one) for names in kinds.values() for one, two in itertools.combinations(names, 2))
 
+    @cached_property
+    def meeting(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of floating tensors of other shapes, but rows of one length, where the golden multiplies matrices: the first may
+        take rows of the second, as keys that are queries."""
+        if not golden_scan.multiplies_matrices(self.ws.golden, self.ws.golden_name()):
+            return ()
+        free = [
+            port
+            for port in self.tensors
+            if port.name in self.floating and len(port.shape) > 1 and port.name not in (*self.spec.fixed_inputs, *self.spec.rows)
+        ]
+        unbounded = [port for port in free if ranges.of(self.spec.shape_constraints, port.name) == ranges.Range()]
+        pairs = itertools.combinations(unbounded, 2)
+        return tuple(
+            (two.name, one.name)
+            for one, two in pairs
+            if one.shape != two.shape and one.shape[-1] == two.shape[-1] and one.dtype == two.dtype
+        )
+
     def _is_one_of_two(self, name: str) -> bool:
         ends = [end.split(" + ") for end in self.ranges.get(name, ("0", "0"))]
         if not all(part.lstrip("-").isdigit() for end in ends for part in end):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators import empty_buffers, lowest, sizes, switches, thresholds, values, whole_numbers
+from pypto_op.generators import empty_buffers, lowest, meeting, sizes, switches, thresholds, values, whole_numbers
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
@@ -93,4 +93,5 @@ def _hurting(maker: Maker) -> None:
     lowest.add(maker)
     values.specials(maker)
     values.alike(maker)
+    meeting.add(maker)
     values.cancellation(maker)
