@@ -30,6 +30,7 @@ from pypto_op.triton.run import (
     reloaded,
     skewed,
     small,
+    stretched,
     suits,
     unread,
     whole,
@@ -234,6 +235,9 @@ class Task:
             return ""
         if move == one_value.OTHER:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
+            return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
+        if move == stretched.MOVE:
+            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
