@@ -82,7 +82,10 @@ def test_ends_of_segments_stay_in_order() -> None:
     assert found is None or bool((found[0] <= found[1]).all())
 
 
-@pytest.mark.parametrize(("dtype", "most"), [(torch.int64, 2**30), (torch.int32, 2**30), (torch.int16, 2**15), (torch.uint8, 255)])
+GREATEST = [(torch.int64, 2**30), (torch.int32, 2**30), (torch.int16, 2**15), (torch.uint8, 255)]
+
+
+@pytest.mark.parametrize(("dtype", "most"), GREATEST)
 def test_what_is_computed_with_becomes_large(dtype: torch.dtype, most: int) -> None:
     found = _first(lambda x: x // 7, torch.tensor([0, 20, 10, 30], dtype=dtype))
     assert found is not None

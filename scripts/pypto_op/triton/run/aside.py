@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
-_TOLD |= {reaching.CODES: reaching.TOLD_CODES, stretched.MOVE: stretched.TOLD}
+_TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
 _MOVES = (
     skewed.LOW,
     skewed.HIGH,
@@ -272,7 +272,8 @@ class Aside:
             return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {facts['reads'][0]}")
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
-            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=moved != reaching.CODES)
+            ties = moved not in (reaching.CODES, reaching.EXACT)
+            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=ties)
             if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
             if exact and moved not in skewed.TOLD:

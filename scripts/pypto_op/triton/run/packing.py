@@ -161,7 +161,8 @@ def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(item, leaves, depth + 1) for item in value]}
     if isinstance(value, dict):
-        return {"named" if type(value) is Named else "dict": [[_encode(k, leaves, depth + 1), _encode(v, leaves, depth + 1)] for k, v in value.items()]}
+        pairs = [[_encode(k, leaves, depth + 1), _encode(v, leaves, depth + 1)] for k, v in value.items()]
+        return {"named" if type(value) is Named else "dict": pairs}
     if isinstance(value, torch.Tensor):
         return _encode_tensor(value, leaves)
     if isinstance(value, torch.dtype):

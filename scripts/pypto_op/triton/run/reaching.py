@@ -18,10 +18,11 @@ from pypto_op.triton.run import sides, signed, skewed
 from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
 
-REACH, MEET, WITHIN, CODES = "reach", "meet", "within", "codes"
+REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
 
-`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway.
+`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
+`EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
@@ -35,6 +36,8 @@ _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN = "both", "up", "down"
 _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
+_TINY, _EACH = (8, 16, 24), 4
+"""Every other slice is divided by two to this power, or by a little more: four times as much from slice to slice."""
 _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 _SHARE = 4
@@ -53,6 +56,10 @@ TOLD_WITHIN = (
 TOLD_CODES = (
     "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
     "exact, and quotients lie exactly halfway between whole numbers: torch.round takes the even one"
+)
+TOLD_EXACT = (
+    "the inputs of this pass are multiples of a half, so what the reference compares with a number is now and then exactly that "
+    "number, in whatever order it is computed"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -95,6 +102,12 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     def has(*wanted: str) -> bool:
         return any(f"({side})" in name for name in idle for side in wanted)
 
+    if has(sides.AT):
+        yield f"{EXACT} multiples of {_HALVES[0]:g}", partial(_changed, inputs, partial(_snap, _HALVES[0]))
+        if all(f"({sides.AT})" in name for name in idle):
+            return
+    for power in _TINY if has(sides.BESIDE) else ():
+        yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(_shrink, power))
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
@@ -335,6 +348,15 @@ def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
         if size > 1 and copy.stride(axis):
             copy.select(axis, size // 2).zero_()
+
+
+def _shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let every other slice along each axis be so much smaller that a small number beside what it comes to shows."""
+    if is_ordered(tensor) or tensor.element_size() < 4 or memory_of(copy).numel() != copy.numel():
+        return
+    for axis, size in enumerate(copy.shape):
+        for turn in range(1, size, 2) if size >= _EACH else ():
+            copy.select(axis, turn).mul_(2.0 ** -(power + 2 * (turn // 2 % _EACH)))
 
 
 def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

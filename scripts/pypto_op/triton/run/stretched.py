@@ -46,9 +46,9 @@ _VIEWS = frozenset((
 ))  # fmt: skip
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
-    "add", "sub", "rsub", "mul", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "bitwise_not", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum", "clamp",
-    "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
+    "add", "sub", "rsub", "mul", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_not", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
+    "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
 """With places in their order on the left: `place < length` may be asked of a full length, `place <= last` of a last place."""
