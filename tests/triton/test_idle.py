@@ -22,6 +22,9 @@ BINS = torch.linspace(-1, 1, 5)
 BYTES = torch.arange(-60, 60, dtype=torch.int8)
 
 
+BESIDE = "add (beside a small number), add (guard of zero)"
+
+
 @pytest.mark.parametrize(
     ("forward", "found"),
     [(lambda: F.relu6(EVEN), "hardtanh (lower), hardtanh (upper)"), (lambda: EVEN.clone().relu_(), "relu (lower)"),
@@ -50,7 +53,10 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: WHOLE.float().repeat(1, 2).sort(1).values, ""), (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
-     (lambda: EVEN + 1 + 1e-8, "add (guard of zero)"), (lambda: EVEN.sum(1).add_(1e-6), "add (guard of zero)"),
+     (lambda: EVEN + 1 + 1e-8, BESIDE), (lambda: EVEN.sum(1).add_(1e-6), BESIDE), (lambda: NORMAL.exp() < 1.0, ""),
+     (lambda: NORMAL.cumsum(1) < 1.0, "lt (at the number)"), (lambda: NORMAL.cumsum(1) < 0.9, ""),
+     (lambda: EVEN + 1 + 1e-12, "add (guard of zero)"),
+     (lambda: (NORMAL * EVEN) >= 0.5, "ge (at the number)"), (lambda: (NORMAL * 0.3) >= 0.5, ""), (lambda: NORMAL < 1.0, ""),
      (lambda: EVEN + 1e-3, ""), (lambda: EVEN + 1 + 0.5, ""), (lambda: WHOLE + 1e-6, ""),
      (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),

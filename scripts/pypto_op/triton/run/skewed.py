@@ -112,6 +112,11 @@ def larger(tensor: torch.Tensor, move: str = FAR) -> float:
     return (most_half if tensor.dtype is torch.float16 else most) / float(tensor.abs().max())
 
 
+def _multiplied(tensor: torch.Tensor, move: str) -> float:
+    """Return by how much `FAR`, or a lesser move, multiplies a tensor of one sign; what is large already stays."""
+    return times if (times := _FAR_ONE_SIGN[move]) * float(tensor.abs().max()) <= _FAR else 1.0
+
+
 def has_half(inputs: Any) -> bool:
     """Whether there is a float16: its squares overflow soon, also where the answer only follows the inputs' scale."""
     return any(tensor.dtype is torch.float16 for tensor in tensors_of(inputs))
@@ -120,9 +125,10 @@ def has_half(inputs: Any) -> bool:
 def scaled(inputs: Any) -> tuple[Any, float]:
     """Return the inputs that `FAR` moves, multiplied only, and by how much the first of them is."""
     sides = [_side(tensor) for tensor in tensors_of(inputs)]
-    alone = _FAR_ONE_SIGN[FAR] if 0 not in sides else 1.0
     pairs = zip(tensors_of(inputs), sides, strict=True)
-    factors = [larger(tensor) if side == 0 else alone if side else 1.0 for tensor, side in pairs]
+    factors = [
+        larger(tensor) if side == 0 else _multiplied(tensor, FAR) if side and 0 not in sides else 1.0 for tensor, side in pairs
+    ]
     factor = next((factor for factor in factors if factor >= 2.0), 1.0)
     left = iter(factors)
     return map_tensors(inputs, lambda tensor: tensor * (factor if next(left) >= 2.0 else 1.0)), factor
@@ -192,7 +198,8 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
         }
         return ends[move]
     if move in OF_FAR:
-        return _FAR_ONE_SIGN[move] * low, _FAR_ONE_SIGN[move] * high, 1.0
+        times = _multiplied(tensor, move)
+        return (times * low, times * high, 1.0) if times > 1.0 else None
     near = low if side == 1 else high  # the end by zero
     part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
     if part >= 0.5:
