@@ -319,3 +319,28 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     assert torch.equal(codes, moved * (number / top)) and torch.equal(codes, moved * (1 / (top * (1 / number))))
     assert not sides.is_seldom_halfway(codes) and sides.is_seldom_halfway(draws / (draws.abs().amax(axis, keepdim=True) / number))
     assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("forward", "side", "kind"),
+    [
+        (lambda x: x / (x.norm(dim=-1, keepdim=True) + 1e-6), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x / (x.std(-1, keepdim=True) + 1e-5), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x / (x.abs().sum(-1, keepdim=True) + 1e-8), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x.cumsum(-1) < 1.0, sides.AT, reaching.EXACT),
+        (lambda x: x @ x.T >= 2.0, sides.AT, reaching.EXACT),
+    ],
+)
+def test_small_numbers_and_numbers_compared_with_are_met(forward: Callable[[Any], Any], side: str, kind: str) -> None:
+    x = torch.randn(16, 64, generator=torch.Generator().manual_seed(1))
+
+    def met(given: Any) -> set[str]:
+        with idle.Idle(Path(__file__)) as watch:
+            forward(given)
+        return {name for name in watch.busy if f"({side})" in name}
+
+    with idle.Idle(Path(__file__)) as watch:
+        forward(x)
+    wanted = {name: whole for name, whole in watch.found.items() if f"({side})" in name}
+    assert len(wanted) == 1
+    assert any(name.startswith(kind) and met(given[0]) == {*wanted} for name, given in reaching.reaching([x], wanted))
