@@ -22,6 +22,9 @@ BINS = torch.linspace(-1, 1, 5)
 BYTES = torch.arange(-60, 60, dtype=torch.int8)
 
 
+BESIDE = "add (beside a small number), add (guard of zero)"
+
+
 @pytest.mark.parametrize(
     ("forward", "found"),
     [(lambda: F.relu6(EVEN), "hardtanh (lower), hardtanh (upper)"), (lambda: EVEN.clone().relu_(), "relu (lower)"),
@@ -50,7 +53,10 @@ BYTES = torch.arange(-60, 60, dtype=torch.int8)
      (lambda: WHOLE.float().repeat(1, 2).sort(1).values, ""), (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
-     (lambda: EVEN + 1 + 1e-8, "add (guard of zero)"), (lambda: EVEN.sum(1).add_(1e-6), "add (guard of zero)"),
+     (lambda: EVEN + 1 + 1e-8, BESIDE), (lambda: EVEN.sum(1).add_(1e-6), BESIDE), (lambda: NORMAL.exp() < 1.0, ""),
+     (lambda: NORMAL.cumsum(1) < 1.0, "lt (at the number)"), (lambda: NORMAL.cumsum(1) < 0.9, ""),
+     (lambda: EVEN + 1 + 1e-12, "add (guard of zero)"),
+     (lambda: (NORMAL * EVEN) >= 0.5, "ge (at the number)"), (lambda: (NORMAL * 0.3) >= 0.5, ""), (lambda: NORMAL < 1.0, ""),
      (lambda: EVEN + 1e-3, ""), (lambda: EVEN + 1 + 0.5, ""), (lambda: WHOLE + 1e-6, ""),
      (lambda: EVEN.sqrt(), "sqrt (root of zero)"), (lambda: NORMAL.norm(dim=1), "linalg_vector_norm (root of zero)"),
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
@@ -313,3 +319,28 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     assert torch.equal(codes, moved * (number / top)) and torch.equal(codes, moved * (1 / (top * (1 / number))))
     assert not sides.is_seldom_halfway(codes) and sides.is_seldom_halfway(draws / (draws.abs().amax(axis, keepdim=True) / number))
     assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("forward", "side", "kind"),
+    [
+        (lambda x: x / (x.norm(dim=-1, keepdim=True) + 1e-6), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x / (x.std(-1, keepdim=True) + 1e-5), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x / (x.abs().sum(-1, keepdim=True) + 1e-8), sides.BESIDE, reaching.WITHIN),
+        (lambda x: x.cumsum(-1) < 1.0, sides.AT, reaching.EXACT),
+        (lambda x: x @ x.T >= 2.0, sides.AT, reaching.EXACT),
+    ],
+)
+def test_small_numbers_and_numbers_compared_with_are_met(forward: Callable[[Any], Any], side: str, kind: str) -> None:
+    x = torch.randn(16, 64, generator=torch.Generator().manual_seed(1))
+
+    def met(given: Any) -> set[str]:
+        with idle.Idle(Path(__file__)) as watch:
+            forward(given)
+        return {name for name in watch.busy if f"({side})" in name}
+
+    with idle.Idle(Path(__file__)) as watch:
+        forward(x)
+    wanted = {name: whole for name, whole in watch.found.items() if f"({side})" in name}
+    assert len(wanted) == 1
+    assert any(name.startswith(kind) and met(given[0]) == {*wanted} for name, given in reaching.reaching([x], wanted))

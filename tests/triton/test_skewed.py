@@ -106,8 +106,18 @@ def test_far_inputs_hold_twice_what_was_there_twice() -> None:
     assert torch.equal(moved[:, :20], moved[:, 20:]) and moved.abs().max() > 100
 
 
-def test_what_is_large_already_or_of_one_sign_is_not_made_larger() -> None:
-    assert skewed.skewed([NORMAL * 30], skewed.FAR) is None is skewed.skewed([NORMAL.abs()], skewed.FAR)
+def test_what_is_large_already_is_not_made_larger() -> None:
+    assert skewed.skewed([NORMAL * 30], skewed.FAR) is None is skewed.skewed([NORMAL.abs() * 30], skewed.FAR)
+
+
+def test_what_is_of_one_sign_keeps_it_far_away() -> None:
+    for sign in (1, -1):
+        (moved,) = skewed.skewed([sign * NORMAL.abs()], skewed.FAR)
+        assert torch.allclose(moved, 16 * sign * NORMAL.abs(), atol=1e-4)
+        (larger,), factor = skewed.scaled([sign * NORMAL.abs()])
+        assert factor == 16 and torch.equal(larger, 16 * sign * NORMAL.abs())
+    beside, positive = skewed.skewed([NORMAL, NORMAL.abs()], skewed.FAR)
+    assert float(beside.max()) > 100 and torch.equal(positive, NORMAL.abs())
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def _counted(model: Any, inputs: list[Any]) -> tuple[Any, int, bool]:
 
     counter, draws = FlopCounterMode(display=False), _Draws()
     with counter, draws:
-        outputs = model(*inputs)
+        outputs = arguments.call(model, inputs)
     return outputs, int(counter.get_total_flops()), draws.found
 
 

@@ -26,6 +26,7 @@ from pypto_op.triton.run import (
     products,
     reaching,
     skewed,
+    stretched,
     unread,
 )
 from pypto_op.triton.run.case import Case
@@ -39,12 +40,13 @@ if TYPE_CHECKING:
 _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
-_TOLD |= {reaching.CODES: reaching.TOLD_CODES}
+_TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
 _MOVES = (
     skewed.LOW,
     skewed.HIGH,
     skewed.FAR,
     one_value.OTHER,
+    stretched.MOVE,
     masks.MOVE,
     *[reaching.REACH] * reaching.TIMES,
     reaching.MEET,
@@ -270,7 +272,8 @@ class Aside:
             return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {facts['reads'][0]}")
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
-            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=moved != reaching.CODES)
+            ties = moved not in (reaching.CODES, reaching.EXACT)
+            found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=ties)
             if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
             if exact and moved not in skewed.TOLD:
@@ -288,6 +291,8 @@ class Aside:
 def _may_move(move: str, case: Case) -> bool:
     if move in (reaching.REACH, reaching.MEET):
         return bool(case.idle) and not (case.reached and move == reaching.REACH)
+    if move == stretched.MOVE:
+        return case.redrawn
     if move in (unread.MOVE, masks.MOVE):
         return bool(case.unread if move == unread.MOVE else case.masks)
     return move != one_value.OTHER or case.one_value or bool(_variable(case))

@@ -19,8 +19,8 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.triton.run import arguments, beyond, bfloat16, gaps, libdevice, reloaded, sparing
 from pypto_op.triton.run import before as earlier
-from pypto_op.triton.run import beyond, bfloat16, gaps, libdevice, reloaded, sparing
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
@@ -247,7 +247,7 @@ class Candidate:
         timed = not self._launches.recording
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
-                returned = self._model(*inputs)
+                returned = arguments.call(self._model, inputs)
                 returned = self._settled(returned)
                 watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())
             models.synchronize(self._device)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run import arguments
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh, ways_of
 
@@ -129,12 +130,12 @@ class Clock:
     def _one(self, model: Any, working: Any, events: Any) -> tuple[Any, Any]:
         if events is None:
             begin = self._now()
-            returned = model(*working)
+            returned = arguments.call(model, working)
             return (self._now() - begin) * 1e3, returned
         start, end = events
         begin = self._now()
         start.record()
-        returned = model(*working)
+        returned = arguments.call(model, working)
         end.record()
         self._queueing.append((self._now() - begin) * 1e3)
         return events, returned
@@ -142,7 +143,7 @@ class Clock:
     def _ask_triton(self, model: Any, working: Any) -> float:
         from triton.testing import do_bench
 
-        return float(do_bench(lambda: model(*working), warmup=25, rep=200, return_mode="median"))
+        return float(do_bench(lambda: arguments.call(model, working), warmup=25, rep=200, return_mode="median"))
 
     def _profiled(self, model: Any, working: Any) -> dict[str, float]:
         """Return the microseconds of the device in one call, by kernel: the mean of three calls under torch's profiler."""
@@ -150,7 +151,7 @@ class Clock:
 
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             for _ in range(_PROFILED):
-                model(*working)
+                arguments.call(model, working)
             self._wait()
         found = {row.key: row.self_device_time_total / _PROFILED for row in seen.key_averages() if row.self_device_time_total}
         return dict(sorted(found.items(), key=lambda pair: -pair[1])[:_MOST_OPERATORS])

@@ -59,6 +59,7 @@ class Idle(DispatchMode):
         self._looks = False  # the reference uses such places
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
+        self._grid: set[int] = set()  # and memory that would hold no rounding, were all drawn elements multiples of a half
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and look whether it changed anything."""
@@ -68,10 +69,11 @@ class Idle(DispatchMode):
         self.picks = self.picks or plain in sides.PICKS
         copies = name != plain and plain in _WATCHED
         exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
+        grid = sides.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         self._note_looks([args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
-        self._keep_made(plain, given, out, exact=exact)
+        self._keep_made(plain, given, out, exact=exact, grid=grid)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
@@ -83,6 +85,8 @@ class Idle(DispatchMode):
                 self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
         if plain in sides.VALUES:
             self._note_values(called, plain, args, given[0], tensors_of(out))
+        if plain in sides.ORDERS and len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
+            self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
         if plain in sides.COMPARES and len(given) == 2:
             self._note_pair(called, plain, given)
         if plain in sides.NAMES:
@@ -126,16 +130,20 @@ class Idle(DispatchMode):
         axis = args[position] if len(args) > position and type(args[position]) is int else -1
         self._note(f"{called} ({sides.ALIKE})", sides.are_never_alike(name, given, out[0], axis), whole=False)
 
-    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool) -> None:
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool, grid: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
         if name in _COPIES and all(map(self._is_drawn, given)):
             return
         made = {*map(address, tensors_of(out))} - {*map(address, given)}
         self._made |= made
         self._exact = self._exact | made if exact else self._exact - made
+        self._grid = self._grid | made if grid else self._grid - made
 
     def _is_exact(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
+
+    def _is_on_grid(self, value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or self._is_drawn(value) or address(value) in self._grid
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
@@ -183,8 +191,7 @@ class Idle(DispatchMode):
 
 def told(idle: Collection[str]) -> list[str]:
     """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
-    needless = (sides.FAR, sides.WRAPS, sides.UNNAMED, sides.CODES, sides.ALIKE, sides.TWICE, sides.ONE_SIGN, *sides.OF_ZERO)
-    named = sorted(key for key in idle if not any(f"({side})" in key for side in needless))
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in sides.NEEDLESS))
     if not named:
         return []
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""

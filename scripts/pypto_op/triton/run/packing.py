@@ -16,6 +16,10 @@ _DEEPEST = 12
 _KEYS = (str, int, float, bool, bytes, type(None), tuple)
 
 
+class Named(dict[str, Any]):
+    """What a call is given by keyword only: the last of its arguments."""
+
+
 class Unpackable(TypeError):
     """A value that cannot be handed over; the message says what and where."""
 
@@ -60,7 +64,8 @@ def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
 def map_leaves(value: Any, function: Callable[[str, Any], Any], at: str = "") -> Any:
     """Return the structure with `function(path, leaf)` in the place of each leaf; `1/limit` is a path."""
     if isinstance(value, dict):
-        return {key: map_leaves(item, function, f"{at}/{key}" if at else str(key)) for key, item in value.items()}
+        mapped = {key: map_leaves(item, function, f"{at}/{key}" if at else str(key)) for key, item in value.items()}
+        return Named(mapped) if type(value) is Named else mapped
     if isinstance(value, (list, tuple)):
         items = [map_leaves(item, function, f"{at}/{turn}" if at else str(turn)) for turn, item in enumerate(value)]
         if isinstance(value, tuple):
@@ -156,7 +161,8 @@ def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(item, leaves, depth + 1) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[_encode(k, leaves, depth + 1), _encode(v, leaves, depth + 1)] for k, v in value.items()]}
+        pairs = [[_encode(k, leaves, depth + 1), _encode(v, leaves, depth + 1)] for k, v in value.items()]
+        return {"named" if type(value) is Named else "dict": pairs}
     if isinstance(value, torch.Tensor):
         return _encode_tensor(value, leaves)
     if isinstance(value, torch.dtype):
@@ -195,8 +201,9 @@ def _decode(item: Any, leaves: Sequence[torch.Tensor]) -> Any:
     if kind in ("list", "tuple"):
         items = [_decode(part, leaves) for part in content]
         return items if kind == "list" else tuple(items)
-    if kind == "dict":
-        return {_decode(key, leaves): _decode(part, leaves) for key, part in content}
+    if kind in ("dict", "named"):
+        decoded = {_decode(key, leaves): _decode(part, leaves) for key, part in content}
+        return Named(decoded) if kind == "named" else decoded
     if kind == "dtype":
         return getattr(torch, content)
     if kind == "device":

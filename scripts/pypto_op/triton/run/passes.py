@@ -13,6 +13,7 @@ from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.triton.run import (
     agreement,
+    arguments,
     aside,
     beyond,
     configurations,
@@ -31,7 +32,6 @@ from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
 from pypto_op.triton.run.judgement import Judgement, judge, second_look
 from pypto_op.triton.run.model import numbers_of
-from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.reading import Beside
@@ -170,7 +170,7 @@ class Run:
         launching = [case for case in self.cases if case.judgement.ok and case.launches]
         if not launching:
             return
-        scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
+        scalars = arguments.always_plain([case.scalars for case in launching])
         reading = self.beside.reading(scalars)
         message = agreement.objection(reading, [case.ran for case in launching])
         if message is None:
@@ -227,7 +227,7 @@ class Run:
             return False
         given, reference = found
         case.input_desc = case.input_desc or describe(given["inputs"])
-        case.scalars = [value is not None and not tensors_of(value) for value in given["inputs"]]
+        case.scalars = arguments.plain_ones(given["inputs"])
         self.beside.begin(case.scalars)
         if not case.judgement.ok:  # it failed in an earlier pass
             return True

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run import sides, signed, skewed
+from pypto_op.triton.run import sides, signed, skewed, smaller
 from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
 
-REACH, MEET, WITHIN, CODES = "reach", "meet", "within", "codes"
+REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
 
-`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway.
+`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
+`EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
-_LOST = (float("nan"), float("inf"), float("-inf"))
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""
 _MISSES = 5
@@ -35,8 +35,8 @@ _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN = "both", "up", "down"
 _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
-_LEVELS = 4
-"""So many different values has an input whose elements shall be alike."""
+_TINY = (8, 16, 24)
+"""Every other slice is divided by two to this power, or by a little more."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
 _MOST_EQUAL = 31 / 32
@@ -53,6 +53,10 @@ TOLD_WITHIN = (
 TOLD_CODES = (
     "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
     "exact, and quotients lie exactly halfway between whole numbers: torch.round takes the even one"
+)
+TOLD_EXACT = (
+    "the inputs of this pass are multiples of a half, so what the reference compares with a number is now and then exactly that "
+    "number, in whatever order it is computed"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -95,6 +99,12 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     def has(*wanted: str) -> bool:
         return any(f"({side})" in name for name in idle for side in wanted)
 
+    if has(sides.AT):
+        yield f"{EXACT} multiples of {_HALVES[0]:g}", partial(_changed, inputs, partial(smaller.snap, _HALVES[0]))
+        if all(f"({sides.AT})" in name for name in idle):
+            return
+    for power in _TINY if has(sides.BESIDE) else ():
+        yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
@@ -112,11 +122,11 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
     if floats:
-        yield f"{WITHIN} zeros", partial(_changed, inputs, _zero, scales=True)
+        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zero, scales=True)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():
-        yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(_snap, step))
+        yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
     if not alone:
         yield f"{WITHIN} missing", partial(_without_least, inputs)
 
@@ -330,32 +340,6 @@ def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:
         skewed.sunk(copy, float(copy.min()))
 
 
-def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let a slice along each axis be zero."""
-    for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
-        if size > 1 and copy.stride(axis):
-            copy.select(axis, size // 2).zero_()
-
-
-def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let elements have few values, the same in inputs of about the same range; what is sorted or symmetric stays."""
-    low, high = (float(end) for end in torch.aminmax(tensor))
-    _snap(2.0 ** math.ceil(math.log2((high - low) / _LEVELS)), copy, tensor)
-
-
-def _snap(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let elements be multiples of a step, where they are in no order."""
-    if not is_ordered(tensor):
-        memory = memory_of(copy)
-        memory.copy_((memory / step).round() * step)
-
-
-def _lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Put what is no number, or no finite one, into some places; what is sorted stays."""
-    for first, value in enumerate(_LOST if not is_sorted(tensor) else ()):
-        memory_of(copy)[first :: max(len(_LOST), copy.numel() // 7)] = value
-
-
 class _Change(NamedTuple):
     """How floats are changed.
 
@@ -372,9 +356,9 @@ class _Change(NamedTuple):
 
 _CHANGES = {
     f"{REACH} more": _Change(_spread_more),
-    f"{WITHIN} zero": _Change(_zero, to_zero=True),
-    f"{WITHIN} level": _Change(_level),
-    f"{REACH} lost": _Change(_lose, infinite=True),
+    f"{WITHIN} zero": _Change(smaller.zero, to_zero=True),
+    f"{WITHIN} level": _Change(smaller.level),
+    f"{REACH} lost": _Change(smaller.lose, infinite=True),
 }
 
 

@@ -27,8 +27,14 @@ NOTHING, TWICE, ONE_SIGN = "zero against zero", "twice in a row", "one sign"
 
 Of a greatest or a least whole number: a row of the other sign, where both signs are drawn; a padding of zero is the answer there.
 """
-OF_ZERO = (ROOT, GUARD, NOTHING)
-"""Sides to which zeros alone come."""
+AT = "at the number"
+"""Of a comparison of what was computed: elements that are exactly the number, where no rounding parts the two sides."""
+BESIDE = "beside a small number"
+"""Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
+OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE)
+"""Sides to which zeros alone come, or what is nearly zero."""
+NEEDLESS = (FAR, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, AT, *OF_ZERO)
+"""Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
 _EXP = 89.0
@@ -112,6 +118,13 @@ _ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_
 """Their formulas have a logarithm of zero, or divide by it; they do not."""
 _GUARDS, _NEGLIGIBLE = 1e-3, 2.0**10
 """A number up to this that is added guards against zero, and does nothing for elements so many times as large."""
+_LEAST_GUARD, _ABOUT = 1e-9, 16.0
+"""Smaller numbers guard against zero alone; an element is as large as one where it is not more than so many times as far off."""
+_GRID = 2.0**-5
+"""Numbers of which a kernel's sums and products of multiples of a half are exact are multiples of this."""
+_ON_GRID = frozenset((
+    "add", "sub", "rsub", "mul", "neg", "abs", "relu", "cumsum", "sum", "amax", "amin", "maximum", "minimum", "mm", "bmm",
+))  # fmt: skip
 _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
 """A root of zero is zero, and `x * rsqrt(x)` is no number."""
 _LEAVE_NAN_OUT = frozenset(("nansum", "fmax", "fmin"))
@@ -264,6 +277,21 @@ def keeps_halves(name: str, args: Any) -> bool:
     return abs(math.frexp(number)[0]) == 0.5 if name in _SCALES else (2 * number).is_integer()
 
 
+def keeps_grid(name: str, args: Any) -> bool:
+    """Whether an operator is exact, in any order, for tensors of small multiples of a half and for the numbers beside them."""
+    numbers = [value for value in args if isinstance(value, float)]
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    wide = all(value.is_floating_point() and value.element_size() > _SHORT for value in tensors)
+    return name in _ON_GRID and wide and all((number / _GRID).is_integer() for number in numbers)
+
+
+def is_never_at(given: torch.Tensor, number: Any) -> bool | None:
+    """Whether no element is exactly a number; None where multiples of a half never are."""
+    if type(number) not in (int, float) or not number or not (number / _GRID).is_integer():
+        return None
+    return not bool((given == number).any())
+
+
 def scaled_places(given: torch.Tensor, kwargs: Any) -> torch.Tensor:
     """Return what `torch.round` rounds to whole numbers: with decimals so many places more."""
     return given.double() * 10.0 ** kwargs.get("decimals", 0) if kwargs else given
@@ -321,7 +349,11 @@ def _guards(args: Any, given: torch.Tensor) -> dict[str, bool]:
     number = args[1] if len(args) > 1 else None
     if not isinstance(number, float) or not 0.0 < number <= _GUARDS or not given.is_floating_point():
         return {}
-    return {GUARD: not bool((given.abs() <= _NEGLIGIBLE * number).any())}
+    sizes = given.abs()
+    found = {GUARD: not bool((sizes <= _NEGLIGIBLE * number).any())}
+    if number >= _LEAST_GUARD and given.element_size() > _SHORT:
+        found[BESIDE] = not bool(((number / _ABOUT <= sizes) & (sizes <= _ABOUT * number)).any())
+    return found
 
 
 def _ties(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> dict[str, bool]:

@@ -40,6 +40,8 @@ _FAR, _FAR_HALF = 128.0, 512.0
 """The greatest absolute value after `FAR`; a kernel must not square in float16 what the reference squares in float32."""
 _ENDS = {FAR: (_FAR, _FAR_HALF), MIDDLE: (_FAR, 16.0), LESS: (16.0, 8.0)}
 """The same, and that of float16, of each of them: squares of 16 stay finite in float16, and exp(8) does."""
+_FAR_ONE_SIGN = {FAR: 16.0, MIDDLE: 4.0, LESS: 4.0}
+"""What `FAR`, or a lesser move, multiplies tensors of one sign by where none lies around zero: a series ends somewhere."""
 _LIFTED, _AXIS = 0.9, 8
 """The place in the range above which the last slice goes, along axes of so many elements or more."""
 _SUNK = 0.1
@@ -58,7 +60,8 @@ TOLD = {
     UP: "the inputs of this pass that lie around zero were moved upwards within their range, which the task's own do not show",
     LOW: "the inputs of this pass were moved within their range: those around zero below zero, those of one sign nearer to zero",
     HIGH: "the inputs of this pass that lie around zero were moved above zero within their range, and near to it",
-    FAR: f"the inputs of this pass that lie around zero were made larger, up to {_FAR:g} ({_FAR_HALF:g} in float16), "
+    FAR: f"the inputs of this pass that lie around zero were made larger, up to {_FAR:g} ({_FAR_HALF:g} in float16; "
+    f"{_FAR_ONE_SIGN[FAR]:g} times as large where all have one sign), "
     "the last slices the largest and the first rows far below zero: exp() may overflow without its maximum, a maximum may begin "
     "at 0, a bound or the last elements may be left out",
 }
@@ -67,7 +70,7 @@ TOLD = {
 def skewed(inputs: Any, move: str = UP) -> Any | None:
     """Return inputs of the same layout, moved; None where there are none that can be."""
     sides = [_side(tensor) for tensor in tensors_of(inputs)]
-    if 0 not in sides and (move != LOW or not {-1, 1} & {*sides}):
+    if 0 not in sides and (move not in (LOW, *OF_FAR) or not {-1, 1} & {*sides}):
         return None
     if move == MIDDLE and not has_half(inputs):
         return None  # those of other dtypes were as large
@@ -83,7 +86,7 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
         changed = changed or places is not None
         if places is None:
             return same_layout(tensor)
-        return _lifted(_written(tensor, *places), *places[:2]) if move in OF_FAR else _written(tensor, *places)
+        return _lifted(_written(tensor, *places), *places[:2]) if move in OF_FAR and not side else _written(tensor, *places)
 
     found = map_tensors(inputs, one)
     return found if changed else None
@@ -109,6 +112,11 @@ def larger(tensor: torch.Tensor, move: str = FAR) -> float:
     return (most_half if tensor.dtype is torch.float16 else most) / float(tensor.abs().max())
 
 
+def _multiplied(tensor: torch.Tensor, move: str) -> float:
+    """Return by how much `FAR`, or a lesser move, multiplies a tensor of one sign; what is large already stays."""
+    return times if (times := _FAR_ONE_SIGN[move]) * float(tensor.abs().max()) <= _FAR else 1.0
+
+
 def has_half(inputs: Any) -> bool:
     """Whether there is a float16: its squares overflow soon, also where the answer only follows the inputs' scale."""
     return any(tensor.dtype is torch.float16 for tensor in tensors_of(inputs))
@@ -116,7 +124,11 @@ def has_half(inputs: Any) -> bool:
 
 def scaled(inputs: Any) -> tuple[Any, float]:
     """Return the inputs that `FAR` moves, multiplied only, and by how much the first of them is."""
-    factors = [larger(tensor) if _side(tensor) == 0 else 1.0 for tensor in tensors_of(inputs)]
+    sides = [_side(tensor) for tensor in tensors_of(inputs)]
+    pairs = zip(tensors_of(inputs), sides, strict=True)
+    factors = [
+        larger(tensor) if side == 0 else _multiplied(tensor, FAR) if side and 0 not in sides else 1.0 for tensor, side in pairs
+    ]
     factor = next((factor for factor in factors if factor >= 2.0), 1.0)
     left = iter(factors)
     return map_tensors(inputs, lambda tensor: tensor * (factor if next(left) >= 2.0 else 1.0)), factor
@@ -185,6 +197,9 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
             HIGH: (_SMALL * _MARGIN * high, _SMALL * high, 1.0),
         }
         return ends[move]
+    if move in OF_FAR:
+        times = _multiplied(tensor, move)
+        return (times * low, times * high, 1.0) if times > 1.0 else None
     near = low if side == 1 else high  # the end by zero
     part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
     if part >= 0.5:

@@ -30,6 +30,7 @@ from pypto_op.triton.run import (
     reloaded,
     skewed,
     small,
+    stretched,
     suits,
     unread,
     whole,
@@ -37,7 +38,7 @@ from pypto_op.triton.run import (
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.memory import aliased, repeated
-from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import Named, map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
 
@@ -235,6 +236,9 @@ class Task:
         if move == one_value.OTHER:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
+        if move == stretched.MOVE:
+            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed))
+            return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
@@ -362,7 +366,7 @@ class Task:
             for tensor, wanted in zip(tensors_of(inputs), self._wanted, strict=True):
                 tensor.requires_grad_(wanted and self._differentiates)
             try:
-                return map_tensors(model(*inputs), torch.Tensor.detach)
+                return map_tensors(arguments.call(model, inputs), torch.Tensor.detach)
             except RuntimeError as error:
                 if self._differentiates or not _NEEDS_GRADIENTS.search(str(error)):
                     raise
@@ -400,9 +404,12 @@ class Task:
         facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
         return {"outputs": outputs, "mutated": mutated}, facts
 
+    def _call_present(self, *inputs: Any, **named: Any) -> Any:
+        return self._called(self._model, [*inputs, Named(named)])
+
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
-            model = self._model if not self._differentiates else lambda *inputs: self._called(self._model, inputs)
+            model = self._model if not self._differentiates else self._call_present
             return None, self._clock.time(model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None

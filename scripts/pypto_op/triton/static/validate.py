@@ -77,7 +77,7 @@ class Reading:
     executed: frozenset[Line] = frozenset()
 
 
-def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None) -> Reading:
+def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool | str] | None = None) -> Reading:
     """Check one implementation file; arguments as in `validate_file`."""
     policy = policy or load_policy()
     try:
@@ -107,7 +107,7 @@ def _begins(machine: Machine) -> Iterator[Line]:
 
 
 def _every_call(
-    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool] | None, suspects: frozenset[int]
+    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool | str] | None, suspects: frozenset[int]
 ) -> tuple[dict[str, Any], _Verdict]:
     """Execute forward until what it changes for later calls is known not to be constant."""
     changing: frozenset[str] = frozenset()
@@ -127,7 +127,7 @@ class _Verdict:
         self,
         machine: Machine,
         source: SourceFile,
-        scalars: Sequence[bool] | None,
+        scalars: Sequence[bool | str] | None,
         changing: frozenset[str],
         suspects: frozenset[int],
     ) -> None:
@@ -257,10 +257,16 @@ class _Verdict:
         if isinstance(params.star_arg, cst.Param):
             count = max(0, len(self.scalars) - len(args)) if self.scalars is not None else 2
             args += [self.m.fresh("input") for _ in range(count)]
-        for position, known in enumerate((self.scalars or ())[: len(args)]):
-            if known:
+        scalars = self.scalars or ()
+        named = {one for one in scalars if isinstance(one, str)}
+        for position, known in enumerate(scalars[: len(args)]):
+            if known and not isinstance(known, str):
                 args[position] = Host()
-        kwargs = {parameter.name.value: self._input(parameter) for parameter in params.kwonly_params}
+        for position, parameter in enumerate(positional):
+            if parameter.name.value in named:
+                args[position] = Host()
+        keywords = [parameter for parameter in params.kwonly_params if isinstance(parameter, cst.Param)]
+        kwargs = {one.name.value: Host() if one.name.value in named else self._input(one) for one in keywords}
         return args, kwargs
 
     def _input(self, parameter: cst.Param) -> Value:

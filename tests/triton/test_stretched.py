@@ -1,0 +1,116 @@
+"""Whole numbers reach as far as a reference takes them (`run/stretched.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.quickly import examples
+
+from pypto_op.triton.run import stretched
+
+_TABLE = torch.arange(30.0).reshape(10, 3)
+_PLACES = torch.arange(64)
+
+
+def _first(call: Callable[..., Any], *inputs: torch.Tensor) -> list[torch.Tensor] | None:
+    """Return the inputs that are tried first."""
+    return next((found for _, found in stretched.ways([*inputs], lambda given: call(*given))), None)
+
+
+ROWS = {
+    "a table": (lambda x: _TABLE[x], 9),
+    "an embedding": (lambda x: F.embedding(x, _TABLE), 9),
+    "an axis that is gathered": (lambda x: torch.arange(40.0).gather(0, x), 39),
+    "labels": (lambda x: F.cross_entropy(torch.ones(4, 25), x), 24),
+    "places that are added to": (lambda x: torch.zeros(17).index_add(0, x, torch.ones(4)), 16),
+    "places that are scattered to": (lambda x: torch.zeros(12).scatter(0, x, torch.ones(4)), 11),
+    "lengths": (lambda x: (_PLACES[None] < x[:, None]).sum(-1), 64),
+    "lengths of what is hidden": (lambda x: (_PLACES[None] >= x[:, None]).sum(-1), 64),
+    "last places": (lambda x: (_PLACES[None] <= x[:, None]).sum(-1), 63),
+    "lengths on the left": (lambda x: (x[:, None] > _PLACES[None]).sum(-1), 64),
+    "last places on the left": (lambda x: (x[:, None] >= _PLACES[None]).sum(-1), 63),
+    "a cast before": (lambda x: _TABLE[x.int()], 9),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_names_rows_reaches_the_last_one(name: str) -> None:
+    call, most = ROWS[name]
+    found = _first(call, torch.tensor([0, 2, 1, 3]))
+    assert found is not None
+    assert int(found[0][0]) == 0
+    assert int(found[0].max()) == most
+    assert found[0].argsort().tolist() == [0, 2, 1, 3]
+
+
+STAY = {
+    "a size": lambda x: torch.zeros(int(x.max())),
+    "a place that is computed": lambda x: _TABLE[x + 1],
+    "what is cast to floats": lambda x: torch.sin(x.float()),
+    "counts of repetitions": lambda x: torch.ones(4).repeat_interleave(x),
+    "factors of floats": lambda x: torch.tensor([1.0]) * x,
+    "bins": lambda x: torch.bincount(x),
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_is_used_otherwise_stays(name: str) -> None:
+    assert _first(STAY[name], torch.tensor([0, 2, 1, 3])) is None
+
+
+def test_flags_stay() -> None:
+    assert _first(lambda x: x * 3, torch.tensor([0, 1, 1, 0])) is None
+
+
+def test_labels_that_are_left_out_stay() -> None:
+    found = _first(lambda x: F.cross_entropy(torch.ones(4, 25), x), torch.tensor([0, -100, 1, 3]))
+    assert found is not None
+    assert found[0].tolist() == [0, -100, 8, 24]
+
+
+def test_ends_of_segments_stay_in_order() -> None:
+    def spans(begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+        return ((_PLACES[None] >= begin[:, None]) & (_PLACES[None] < end[:, None])).sum(-1)
+
+    found = _first(spans, torch.tensor([0, 5, 3, 9]), torch.tensor([4, 6, 12, 10]))
+    assert found is None or bool((found[0] <= found[1]).all())
+
+
+GREATEST = [(torch.int64, 2**30), (torch.int32, 2**30), (torch.int16, 2**15), (torch.uint8, 255)]
+
+
+@pytest.mark.parametrize(("dtype", "most"), GREATEST)
+def test_what_is_computed_with_becomes_large(dtype: torch.dtype, most: int) -> None:
+    found = _first(lambda x: x // 7, torch.tensor([0, 20, 10, 30], dtype=dtype))
+    assert found is not None
+    assert most // 4 < int(found[0].max()) <= most
+
+
+def test_nothing_wraps_around() -> None:
+    found = _first(lambda x: (x * x) // 7, torch.tensor([0, 20, 10, 30], dtype=torch.int32))
+    assert found is not None
+    assert 1000 < int(found[0].max()) < 2**15.5
+
+
+def test_what_is_added_up_fits_into_32_bits() -> None:
+    found = _first(lambda x: x.sum(), torch.full((100,), 9, dtype=torch.int32))
+    assert found is not None
+    assert int(found[0].long().sum()) < 2**31
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=20))
+def test_order_sign_and_equality_stay(numbers: list[int]) -> None:
+    own = torch.tensor(numbers)
+    found = _first(lambda x: x + 1, own)
+    if found is None:
+        assert max(map(abs, numbers)) < 2
+        return
+    assert torch.equal(found[0].sign(), own.sign())
+    assert torch.equal((found[0][:, None] - found[0][None]).sign(), (own[:, None] - own[None]).sign())
