@@ -72,6 +72,16 @@ def check_op_name(name: str) -> str:
     return name
 
 
+def check_link(given: Path, root: Path) -> None:
+    """Raise ContractError where a link bears the operator's name, and the folder behind it another: its files are not found."""
+    if given.is_symlink() and (root / f"{given.name}_golden.py").exists() and not (root / f"{root.name}_golden.py").exists():
+        raise ContractError(
+            f"is a link to {root}, whose files are those of {given.name}",
+            file=given,
+            remedy=f"call that folder {given.name}, too",
+        )
+
+
 def check_runnable(root: Path) -> None:
     """Raise InfraError when no kernel below `root` could run: pypto hands the path to a shell without quotes."""
     if any(character.isspace() for character in str(root)):
@@ -154,6 +164,7 @@ class OpWorkspace:
         if not there:
             problem = "is no folder" if op_dir != "" and root.exists() else "no such operator directory"
             raise ContractError(problem, file=op_dir or "''", remedy=remedy)
+        check_link(Path(op_dir), root)
         return cls(root, check_op_name(root.name))
 
     @classmethod

@@ -27,6 +27,13 @@ def test_an_entry_keeps_to_the_schema_and_names_rules_that_exist(path):
         assert step["replace"] != step["by"]
 
 
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_the_rules_that_are_named_report_the_mistake(entry: Entry):
+    """`diagnose` prints them, and who asks `lint --explain` for a rule that is about something else loses a way."""
+    assert entry.example
+    assert set(entry.rules) <= read_kernel(entry.example.mistake, frozenset(entry.rules)).findings.keys()
+
+
 def test_every_mending_step_changes_something():
     for path in FOLDER.glob("*.yaml"):
         example = read_yaml(path)["example"]

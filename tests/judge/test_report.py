@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -360,6 +361,17 @@ def test_a_broken_document_replaces_an_earlier_pass(operator: OpWorkspace, file:
     assert answer.stdout == operator.report.read_text()
 
 
+@pytest.mark.parametrize("file", ["SPEC.md", "eval/module_interfaces.yaml", "eval/adversarial_suite.json"])
+def test_a_document_of_another_operator_is_no_failure_of_the_kernel(operator: OpWorkspace, file: str) -> None:
+    """A copied suite or contract asks the kernel for inputs that it never promised to take."""
+    path = operator.root / file
+    path.write_text(re.sub(rf"(op(?:_name)?\"?: \"?){operator.name}\b", r"\1rmsnorm", path.read_text()))
+    answer = verify(operator.root)
+    assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
+    message = answer.report["error"]["message"]
+    assert path.name in message and f"'rmsnorm' is not the name of the directory, '{operator.name}'; name the folder" in message
+
+
 @pytest.mark.parametrize("file", ["SPEC.md", "eval/adversarial_suite.json"])
 def test_a_link_that_leads_nowhere_is_no_document_that_was_left_out(operator: OpWorkspace, file: str) -> None:
     """Without a suite the judge derives one; a suite that is lost must not be replaced by it."""
@@ -372,9 +384,15 @@ def test_a_link_that_leads_nowhere_is_no_document_that_was_left_out(operator: Op
 
 GOLDENS = {
     "raises": ("def sum_diff_golden(x, y):\n    raise ValueError(float(x[0, 0]))\n", "exception, sum_diff_golden.py:2"),
-    "changes its input": ("def sum_diff_golden(x, y):\n    return 2.0 * x + y, x.sub_(y)\n", "it changes its own inputs"),
+    "changes its input": (
+        "def sum_diff_golden(x, y):\n    return x.sub_(y), y\n",
+        "its own inputs; let it copy them first",
+    ),
     "exits": ("import os\ndef sum_diff_golden(x, y):\n    os._exit(0)\n", "it ended with: exited"),
     "returns nothing": ("def sum_diff_golden(x, y):\n    return None\n", "it must return a tensor, or a tuple of tensors"),
+    "returns a dict": ("def sum_diff_golden(x, y):\n    return {'sum': x}\n", "it returned dict; it must return a tensor"),
+    "returns a number": ("def sum_diff_golden(x, y):\n    return float(x.sum())\n", "it returned float; it must return a tensor"),
+    "returns an array": ("def sum_diff_golden(x, y):\n    return x.numpy()\n", "it returned ndarray; it must return a tensor"),
     "defines nothing": ("import torch\n", "its file defines no function of that name"),
     "does not parse": ("def sum_diff_golden(x, y:\n", "syntax_error, sum_diff_golden.py:1"),
 }
@@ -387,7 +405,8 @@ def test_a_broken_golden_is_not_the_candidates_fault(operator: OpWorkspace, how:
     answer = verify(operator.root)
     assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
     assert answer.report["first_failure"]["reason"] == "golden_failed"
-    assert told in answer.report["error"]["message"] + str(answer.report["first_failure"])
+    message = answer.report["error"]["message"]
+    assert message.startswith("sum_diff_golden.py: case ") and told in message
 
 
 @pytest.mark.parametrize(

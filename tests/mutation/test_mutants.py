@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -118,8 +119,9 @@ def test_a_sample_is_the_same_for_a_seed_and_holds_rare_operators(mutants):
     ],
 )
 def test_a_file_without_a_kernel_is_refused_in_one_line(source, problem):
-    with pytest.raises(ContractError, match=problem):
-        Program(source, "specimen_wrapper")
+    with pytest.raises(ContractError, match=problem) as error:
+        Program(source, "specimen_wrapper", Path("custom/specimen/specimen_impl.py"))
+    assert error.value.one_line().startswith("custom/specimen/specimen_impl.py: ")
 
 
 def test_an_unknown_operator_is_refused_with_the_known_ones():

@@ -280,7 +280,7 @@ def test_a_state_copied_from_another_operator_is_refused(planted, tmp_path):
     other.mkdir()
     for path in (done.state, done.journal, done.plan):
         shutil.copyfile(path, other / path.name)
-    with pytest.raises(ContractError, match="belongs to the operator 'done'"):
+    with pytest.raises(ContractError, match="belongs to the operator 'done'; name the folder done again"):
         service.status(other)
     (other / done.state.name).unlink()
     with pytest.raises(ContractError, match="belongs to the operator 'done'"):

@@ -23,7 +23,7 @@ _HEAD = """# Commands and exit codes
 | 1 | the answer is no: the kernel is wrong, something was found, the change is to be dropped |
 | 2 | a contract is broken: a wrong call, a missing or malformed file, a refused action |
 | 3 | the machine cannot do it: no tool chain, no device, no space; never a verdict |
-| 130 | interrupted |
+| 130, 143 | interrupted; ended by SIGTERM |
 
 | command | what it does | exit codes |
 |---|---|---|

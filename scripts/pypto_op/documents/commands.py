@@ -116,14 +116,12 @@ def _words(given: Sequence[str]) -> list[str]:
 @click.option("--state-groups", type=click.IntRange(0, 100), help="Count of a person, instead of the found one.")
 @click.option("--cross-tile-reduce", type=click.IntRange(0, 1000), help="Count of a person, instead of the found one.")
 @click.option("--dtype", default="float32", show_default=True, help="Dtype of the vector work.")
-@click.option("--ub-bytes", type=click.IntRange(1), default=192 * 1024, show_default=True)
 @_AS_JSON
 def design_params(
     golden: Path,
     state_groups: int | None,
     cross_tile_reduce: int | None,
     dtype: str,
-    ub_bytes: int,
     as_json: bool,
 ) -> int:
     """Compute signals, total, module_count and first tiles from GOLDEN.
@@ -133,9 +131,7 @@ def design_params(
     from pypto_op.documents import complexity, derived
     from pypto_op.documents.golden import need_written
 
-    found = complexity.analyse(
-        golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype, ub_bytes=ub_bytes
-    )
+    found = complexity.analyse(golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype)
     need_written(golden)
     params, written = found.as_dict(), derived.fill(golden, found)
     if as_json:

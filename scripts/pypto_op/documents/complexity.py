@@ -24,12 +24,9 @@ SINGLE_BELOW = 1.3
 LEAST_LINES_PER_MODULE = 12
 MAX_MODULES = 32
 
-UB_BYTES = 192 * 1024
-"""Unified buffer of one vector core."""
-
 _CUBE_BASELINE = [128, 128]
-_VECTOR_TILES = (64, 32, 16)
-_LIVE_TENSORS = {"unary": 2, "binary": 3, "reduce": 4}
+_VECTOR_TILE = 64
+"""Four live tensors of such tiles fit the unified buffer in every dtype."""
 _BYTES = {"float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int8": 1, "uint8": 1}
 
 
@@ -80,7 +77,6 @@ def analyse(
     state_groups: int | None = None,
     cross_tile_reduces: int | None = None,
     dtype: str = "float32",
-    ub_bytes: int = UB_BYTES,
 ) -> DesignParams:
     """Count the signals in a golden and decide.
 
@@ -88,7 +84,6 @@ def analyse(
         golden: `<op>_golden.py`; a SPEC.md beside it says which dtypes tensors are stored in.
         state_groups, cross_tile_reduces: what a person counted, instead of what the analysis finds.
         dtype: of the vector work, for the tile baseline.
-        ub_bytes: size of the unified buffer.
 
     Raises:
         ContractError: the file cannot be read or parsed, or holds no golden function.
@@ -98,10 +93,10 @@ def analyse(
         stored = spec.load(Path(golden).with_name("SPEC.md")).supported_dtypes
     except ContractError:  # not written yet, or not fit: `pypto-op check` tells that
         stored = ()
-    return decide(signals, dtype=dtype, ub_bytes=ub_bytes, stored=stored)
+    return decide(signals, dtype=dtype, stored=stored)
 
 
-def decide(signals: Signals, *, dtype: str = "float32", ub_bytes: int = UB_BYTES, stored: Sequence[str] = ()) -> DesignParams:
+def decide(signals: Signals, *, dtype: str = "float32", stored: Sequence[str] = ()) -> DesignParams:
     """Return what follows from the signals; see the module's text for the formula."""
     lines = signals.effective_lines / LINES_PER_UNIT
     state = float(signals.state_groups)
@@ -110,34 +105,30 @@ def decide(signals: Signals, *, dtype: str = "float32", ub_bytes: int = UB_BYTES
     cap = max(1, math.ceil(signals.effective_lines / LEAST_LINES_PER_MODULE))
     # Half up: Python's round() would send 2.5 to 2.
     count = 1 if total < SINGLE_BELOW else max(1, min(math.floor(total + 0.5), cap, MAX_MODULES))
-    return DesignParams(signals, lines, state, ops, total, count, tile_baseline(signals, dtype, ub_bytes, stored))
+    return DesignParams(signals, lines, state, ops, total, count, tile_baseline(signals, dtype, stored))
 
 
-def tile_baseline(signals: Signals, dtype: str, ub_bytes: int, stored: Sequence[str] = ()) -> dict[str, Any]:
+def tile_baseline(signals: Signals, dtype: str, stored: Sequence[str] = ()) -> dict[str, Any]:
     """Return the tiles to begin with.
 
-    Keys: `cube` three times [128, 128] or None without matmuls; `vector` [T, T] with the largest T of 64, 32, 16
-    for which all live tensors of a step fit the unified buffer; `tail_alignment` in elements (32 bytes) of
+    Keys: `cube` three times [128, 128] or None without matmuls; `vector` [64, 64]; `tail_alignment` in elements (32 bytes) of
     `tail_dtype`, the narrowest of `dtype` and those that tensors are `stored` in.
 
     Raises:
-        ContractError: unknown dtype, or not even a 16 x 16 tile fits.
+        ContractError: unknown dtype.
     """
     word = DTYPE_ALIASES.get(dtype, dtype)
     if word not in _BYTES:
         raise ContractError(f"{dtype[:40]!r} is no dtype for tiles", remedy=f"use {', '.join(_BYTES)}")
     size = _BYTES[word]
     narrowest = min([word, *(DTYPE_ALIASES.get(name, name) for name in stored)], key=lambda name: _BYTES.get(name, size))
-    live = _LIVE_TENSORS["reduce" if signals.cross_tile_reduces else "binary"]
-    fitting = [tile for tile in _VECTOR_TILES if tile * tile * size * live <= ub_bytes]
-    if not fitting:
-        raise ContractError(f"no vector tile fits {ub_bytes} bytes", remedy="give --ub-bytes of the device")
+    live = 4 if signals.cross_tile_reduces else 3
     return {
         "cube": [list(_CUBE_BASELINE) for _ in range(3)] if signals.matmuls else None,
-        "vector": [fitting[0], fitting[0]],
+        "vector": [_VECTOR_TILE, _VECTOR_TILE],
         "tail_alignment": 32 // _BYTES.get(narrowest, size),
         "tail_dtype": narrowest,
         "live_tensors": live,
-        "bytes_used": fitting[0] ** 2 * size * live,
+        "bytes_used": _VECTOR_TILE**2 * size * live,
         "dtype": word,
     }

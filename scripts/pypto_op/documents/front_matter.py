@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from pypto_op.documents import headings, markdown, schema
 from pypto_op.documents.reading import parse_yaml, read_text, refuse_empty
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
-from pypto_op.workspace import OPERATORS_DIR
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,13 @@ def load(path: Path | str, schema_name: str) -> Document:
     """Read a document and check its front matter.
 
     Raises:
-        ContractError: not readable, or the front matter breaks `schemas/<schema_name>.schema.json` or says TODO.
+        ContractError: not readable, or the front matter breaks `schemas/<schema_name>.schema.json`, says TODO,
+            or names another operator.
     """
     document = read(path)
     schema.raise_first(schema.left_to_do(document.data), file=document.path)
     schema.check(document.data, schema_name, file=document.path)
+    schema.raise_first(schema.of_another(document.data.get("op_name"), document.path, "op_name"), file=document.path)
     return document
 
 
@@ -96,18 +96,11 @@ def check(path: Path | str, schema_name: str, sections_of: str) -> tuple[Documen
     except ContractError as error:
         return None, [Finding.of(error)]
     found = schema.findings(document.data, schema_name)
-    found += _wrong_operator(document)
+    found += schema.of_another(document.data.get("op_name"), document.path, "op_name")
     found += headings.check_sections(sections_of, document.sections)
     found += headings.unfinished(_yaml_lines(document), first_line=1)
     found += headings.unfinished(document.body, first_line=document.body_line)
     return document, found
-
-
-def _wrong_operator(document: Document) -> Iterator[Finding]:
-    folder = document.path.resolve().parent
-    named = document.data.get("op_name")
-    if folder.parent.name == OPERATORS_DIR and isinstance(named, str) and named != folder.name:
-        yield Finding("op_name", f"{named[:64]!r} is not the name of the directory, {folder.name!r}")
 
 
 def _yaml_lines(document: Document) -> str:

@@ -12,7 +12,7 @@ from pypto_op.documents.ports import PRIMARY, Composition, Interfaces, Module, P
 from pypto_op.documents.reading import read_yaml
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
+from pypto_op.workspace import OpWorkspace
 
 __all__ = ["PRIMARY", "Composition", "Interfaces", "Module", "Port", "build", "check", "check_signature", "load"]
 
@@ -21,12 +21,12 @@ def load(path: Path | str) -> Interfaces:
     """Read the contract.
 
     Raises:
-        ContractError: unreadable, the schema or a wiring rule is broken; the message names the node.
+        ContractError: unreadable, the schema or a wiring rule is broken, or it is another operator's; the message names the node.
     """
     path = Path(path)
     data = read_yaml(path)
     schema.check(data, "module_interfaces", file=path)
-    schema.raise_first(schema.left_to_do(data) or _broken(data), file=path)
+    schema.raise_first(schema.left_to_do(data) or [*_broken(data), *schema.of_another(data["op"], path, "op")], file=path)
     return build(data)
 
 
@@ -40,12 +40,9 @@ def check(path: Path | str) -> list[Finding]:
     found = schema.findings(data, "module_interfaces")
     if found:
         return found + schema.left_to_do(data)
-    found = _broken(data)
-    folder = path.parent.parent
-    if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
-        found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
+    found = [*_broken(data), *schema.of_another(data["op"], path, "op")]
     if not found:
-        found = _against_the_others(data, folder)
+        found = _against_the_others(data, path.parent.parent)
     return found + schema.left_to_do(data)
 
 

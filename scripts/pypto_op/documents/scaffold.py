@@ -75,7 +75,12 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
     context = _context(request)
     if not into.is_dir():
         raise ContractError("no such workspace", file=into, remedy="make the folder first")
-    root = into.resolve() / OPERATORS_DIR / op
+    workspace = into.resolve()
+    for folder in (workspace, *workspace.parents):
+        if folder.name == OPERATORS_DIR and any(folder.glob("*/SPEC.md")):
+            remedy = f"run it in {folder.parent}, or name that with --into"
+            raise ContractError("lies among the operators of a workspace", file=workspace, remedy=remedy)
+    root = workspace / OPERATORS_DIR / op
     if root.exists() or root.is_symlink():
         raise ContractError("already exists", file=root, remedy="choose another name, or work there")
     check_runnable(root)  # said now, not after the whole plan is written

@@ -18,6 +18,7 @@ from referencing import Registry, Resource
 from pypto_op.bundle_files import schema_path
 from pypto_op.documents.reading import ANEW, shown
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.workspace import OPERATORS_DIR
 
 _MAX_MESSAGE = 200
 
@@ -121,6 +122,22 @@ def raise_first(found: Sequence[Finding], *, file: Path | str | None = None) -> 
     where = f"line {first.line}" if first.line else ""
     where = ": ".join(part for part in (where, first.where) if part)
     raise ContractError(first.problem + more, file=file, where=where or None, remedy=first.remedy or None)
+
+
+def of_another(named: object, path: Path, where: str) -> list[Finding]:
+    """Return what is wrong with a document that names another operator than the folder below `custom/` that it lies in.
+
+    Args:
+        named: the operator that the document names.
+        path: of the document, in the operator's folder or in `eval/` there.
+        where: the key that names it.
+    """
+    parent = path.resolve().parent
+    folder = parent.parent if parent.name == "eval" else parent
+    if folder.parent.name != OPERATORS_DIR or not isinstance(named, str) or named == folder.name:
+        return []
+    problem = f"{named[:64]!r} is not the name of the directory, {folder.name!r}"
+    return [Finding(where, problem, remedy="name the folder as its operator, or put the file of this operator here")]
 
 
 def _finding(error: ValidationError, name: str, prefix: Sequence[str | int]) -> Finding:

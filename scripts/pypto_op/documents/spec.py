@@ -14,7 +14,6 @@ from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import DTYPE_ALIASES
-from pypto_op.workspace import OPERATORS_DIR
 
 _FLOAT_WORDS = {"float32", "float16", "bfloat16", "fp32", "fp16", "bf16", "half", "float"}
 
@@ -96,9 +95,6 @@ def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
         found += [*([] if is_copy else _too_fine(built, document.body)), *_in_table_only(built, document.body)]
     except ContractError as error:
         found.append(Finding.of(error))
-    folder = document.path.resolve().parent
-    if folder.parent.name == OPERATORS_DIR and document.data["op_name"] != folder.name:
-        found.append(Finding("op_name", f"{document.data['op_name']!r} is not the name of the directory, {folder.name!r}"))
     if document.data["op_name"] not in document.body:
         found.append(Finding("", "the body does not mention the operator's name"))
     return found

@@ -14,7 +14,6 @@ from pypto_op.documents.reading import read_json
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import DTYPE_ALIASES, Level
-from pypto_op.workspace import OPERATORS_DIR
 
 LEAST_PER_LEVEL = 2
 """Cases that a complete suite has per level (verifier seed, B.2)."""
@@ -85,13 +84,14 @@ def load(path: Path | str) -> Suite:
     """Read a suite; `test_cases` is accepted for `cases`.
 
     Raises:
-        ContractError: unreadable, the schema is broken, two cases share an id, or it lies beside older or newer inputs.
+        ContractError: unreadable, the schema is broken, two cases share an id, it is
+            another operator's, or it lies beside older or newer inputs.
     """
     path = Path(path)
     together.check_whole(path.parent)
     data = read_json(path)
     schema.check(data, "adversarial_suite", file=path)
-    schema.raise_first(_duplicates(data), file=path)
+    schema.raise_first(_duplicates(data) + schema.of_another(data["op"], path, "op"), file=path)
     return build(data, str(path))
 
 
@@ -106,10 +106,7 @@ def check(path: Path | str) -> list[Finding]:
     found = schema.findings(data, "adversarial_suite") or _duplicates(data)
     if found:
         return found
-    folder = path.parent.parent
-    if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
-        found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
-    return found + check_complete(build(data, str(path)))
+    return schema.of_another(data["op"], path, "op") + check_complete(build(data, str(path)))
 
 
 def check_complete(suite: Suite) -> list[Finding]:

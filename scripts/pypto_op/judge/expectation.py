@@ -191,7 +191,7 @@ class Reference:
             if run.outcome is not Outcome.OK:
                 return f"{how}it {ended_with(run)}"
             if run.mutated_inputs:
-                return "it changes its own inputs"
+                return "it changes its own inputs; let it copy them first"
         if self.unfit:
             return self.unfit
         return None if self.native.outputs else "it returned no tensor"

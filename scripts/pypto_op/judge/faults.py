@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.judge import summary, variety
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.reasons import sentence_of
+from pypto_op.judge.reasons import Reason, sentence_of
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.subject import Subject
 from pypto_op.vocabulary import ExitCode, Status
@@ -31,13 +32,14 @@ def inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suite
     return None
 
 
-def error_of(records: Sequence[CaseRecord]) -> dict[str, str]:
-    """Say why nothing could be judged, and who has to act."""
+def error_of(records: Sequence[CaseRecord], golden: Path) -> dict[str, str]:
+    """Say why nothing could be judged, and who has to act; a golden that gave no answer is named by its file."""
     cells = [(record, r) for record in records for r in record.modes.values()]
     for record, cell in cells:
         trial = cell.deciding
         if cell.workspace_fault and trial is not None:
-            return {"kind": "contract", "message": f"case {record.id}: {trial.summary}"}
+            file = f"{golden.name}: " if trial.reasons[0] is Reason.GOLDEN_FAILED else ""
+            return {"kind": "contract", "message": f"{file}case {record.id}: {trial.summary}"}
     for _, cell in cells:
         trial = cell.deciding
         if cell.status is Status.ERROR and trial is not None and trial.reasons:

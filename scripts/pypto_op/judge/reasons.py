@@ -141,6 +141,7 @@ _LINE = re.compile(r"([A-Za-z_]\w{0,99}\.py:\d+): ")
 _NAME = r"[A-Za-z_][\w.]{0,99}"
 _MISSING = re.compile(rf"No module named '{_NAME}'|cannot import name '{_NAME}' from '{_NAME}'")
 
+_RETURNED = re.compile(r" returned (None|bool|complex|dict|float|int|ndarray|set|str)(?:,| where a tensor belongs)")
 _TOO_LARGE = re.compile(r"MemoryError|can't allocate memory|not enough memory|[Ss]torage size calculation overflowed")
 
 _TEXT_DECIDES = frozenset({Reason.EXCEPTION, Reason.IMPORT_ERROR, Reason.EXITED, Reason.CRASHED})
@@ -185,8 +186,9 @@ def place_in(detail: str) -> str:
     Args:
         detail: `RunResult.detail` of a golden or of the inputs file, such as "x_golden.py:3: ModuleNotFoundError: ...".
     """
-    line, module = _LINE.match(detail), _MISSING.search(detail)
+    line, module, returned = _LINE.match(detail), _MISSING.search(detail), _RETURNED.search(detail)
     parts = [line[1] if line else "", f"{module[0]}; it must be installed, or left out" if module else ""]
+    parts += [f"it returned {returned[1]}; {_OURS[Outcome.BAD_OUTPUT]}"] if returned else []
     parts += ["it asks for more memory than there is; make the case smaller"] * bool(_TOO_LARGE.search(detail))
     return ": ".join(part for part in parts if part)
 

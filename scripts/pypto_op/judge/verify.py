@@ -330,7 +330,7 @@ class _Verification:
             result["per_mode_status"] |= dict.fromkeys(judged, str(Status.ERROR))
         elif status is Status.ERROR:
             idle = all(record.status is Status.PASS for record in records)
-            result["error"] = extent.nothing_compared(contract, self.ran) if idle else error_of(records)
+            result["error"] = extent.nothing_compared(contract, self.ran) if idle else error_of(records, subject.golden)
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:

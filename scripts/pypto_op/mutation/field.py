@@ -96,7 +96,7 @@ class Field:
         subject = self.subject = resolve(workspace, contract.total_modules)
         if not subject.impl.is_file():
             raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
-        self.program = Program(read_text(subject.impl), subject.wrapper)
+        self.program = Program(read_text(subject.impl), subject.wrapper, subject.impl)
         self._workspace, self._stack = workspace, stack
         self.stopped = False
 

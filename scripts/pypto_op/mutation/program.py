@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -79,22 +80,23 @@ class Program:
     Args:
         source: its text.
         wrapper: the function that the judge calls.
+        file: where the text stands, for what is said of it.
 
     Raises:
         ContractError: the file does not parse, or has no kernel or no wrapper.
     """
 
-    def __init__(self, source: str, wrapper: str) -> None:
-        parsed = parse_contract(source, file="the implementation", remedy="mend it first")
+    def __init__(self, source: str, wrapper: str, file: Path | None = None) -> None:
+        parsed = parse_contract(source, file=file or "the implementation", remedy="mend it first")
         self._wrapper = MetadataWrapper(parsed, unsafe_skip_copy=True)
         self.source = source
         self.module = self._wrapper.module
         self._nodes = {f.name.value: f for f in _definitions(self.module)}
         self.entries = [node for node in self._nodes.values() if is_entry(node)]
         if not self.entries:
-            raise ContractError("the implementation has no @pypto.frontend.jit function", remedy="mutate a pypto kernel")
+            raise ContractError("there is no @pypto.frontend.jit function", file=file, remedy="mutate a pypto kernel")
         if wrapper not in self._nodes:
-            raise ContractError(f"the implementation has no function {wrapper}", remedy="name it as the contract does")
+            raise ContractError(f"there is no function {wrapper}", file=file, remedy="name it as the contract does")
         self.wrapper = self._nodes[wrapper]
         device = self._reached([entry.name.value for entry in self.entries])
         host = self._reached([wrapper]) - device

@@ -63,7 +63,7 @@ def fold(ws: OpWorkspace, *, every_line: bool = False) -> tuple[State, journal.L
         if every_line:
             _same(ws, state, line)
     if state is None or last is None:
-        raise ContractError("there is no journal", file=ws.journal, remedy=to_run("state init --op-dir", ws.root))
+        raise store.no_line(ws)
     _same(ws, state, last)
     return state, last
 

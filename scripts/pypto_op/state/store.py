@@ -77,6 +77,8 @@ def load(ws: OpWorkspace) -> Loaded:
     anchor = _read_anchor(state)
     tail = journal.read_tail(ws.journal)
     seq, head = position["sequence"], position["head"]
+    if not tail.seq:
+        raise no_line(ws)
     if tail.seq < seq or (tail.seq == seq and tail.hash != head):
         raise ContractError(
             f"does not reach the state, which is at line {seq}",
@@ -105,9 +107,18 @@ def load_foreign(ws: OpWorkspace) -> Loaded:
     for line in journal.read(ws.journal):
         state = apply_line(ws, state, line)
     if state is None:
-        raise ContractError("there is no journal to take over", file=ws.journal, remedy=to_run("state init --op-dir", ws.root))
+        raise no_line(ws)
     _check_name(ws, state, ws.journal)
     return Loaded(state, tail, behind=True)
+
+
+def no_line(ws: OpWorkspace) -> ContractError:
+    """Return what is said where no journal, or no whole line of one, is there to go by."""
+    anew = to_run("state init --op-dir", ws.root)
+    if not os.path.lexists(ws.state):
+        return ContractError("there is no journal", file=ws.journal, remedy=anew)
+    lost = f"bring it back; where it is lost, remove {ws.state.name} and {anew}, which begins at stage 1"
+    return ContractError("there is no whole line in it, so no state follows from it", file=ws.journal, remedy=lost)
 
 
 def load_older(ws: OpWorkspace, version: str) -> Loaded:
@@ -153,7 +164,7 @@ def _check_name(ws: OpWorkspace, state: State, file: Path) -> None:
         raise ContractError(
             f"belongs to the operator {state['operator_name']!r}",
             file=file,
-            remedy="remove the copied state and journal, then run init",
+            remedy=f"name the folder {state['operator_name']} again; in a copy remove state and journal, then run init",
         )
 
 
