@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -22,8 +23,9 @@ from pypto_op.generators.evaluation import Made, inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsal import Offers, rehearse
 from pypto_op.generators.sources import gather
-from pypto_op.judge import measured
+from pypto_op.judge import measured, selftest
 from pypto_op.judge.adversarial import runner_text
+from pypto_op.judge.known import Known
 from pypto_op.proof import records
 from pypto_op.twins.reordering import HONEST
 from pypto_op.workspace import OpWorkspace
@@ -31,6 +33,17 @@ from pypto_op.workspace import OpWorkspace
 pytestmark = pytest.mark.sim
 
 Call = Callable[..., Answer]
+
+
+def test_a_self_test_draws_anew_where_sums_cancel_on_its_fresh_seed(
+    bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On this seed one element of L5_huge is next to 0; `verify` leaves such a draw, and the self-test refused the suite."""
+    assert call("harness", "new", bare.root).code == 0
+    monkeypatch.setattr(selftest, "Known", functools.partial(Known, fresh=1176743819))
+    report = json.loads(call("verify", bare.root, "--self-test", "--json").stdout)
+    [row] = [row for row in report["checks"] if row["name"] == "honest_orders"]
+    assert row["status"] == "PASS", row
 
 
 def test_all_three_files_are_written_and_the_self_test_passes(bare: OpWorkspace, call: Call) -> None:

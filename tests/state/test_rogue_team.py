@@ -102,7 +102,7 @@ def a_spec_that_says_nothing(ws):
     return step(ws, "complete_stage", stage=1)
 
 
-@cheat("stage1", "is about the operator 'other'")
+@cheat("stage1", "op_name: 'other' is not the name of the directory")
 def the_spec_of_another_operator(ws):
     edit(ws.spec, "op_name: square_add", "op_name: other")
     return step(ws, "complete_stage", stage=1)

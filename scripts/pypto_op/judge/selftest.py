@@ -17,10 +17,11 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError
-from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
+from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, redraw, variety
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.expectation import expectation_of
+from pypto_op.judge.expectation import Expectation, expectation_of
+from pypto_op.judge.golden_candidate import Refusal
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, digest
 from pypto_op.judge.known import Known
 from pypto_op.judge.natural import MOST, NATURAL, further_seeds, natural_share, percent
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from pypto_op.documents.policy import Policy
 
 
+Case = Mapping[str, Any]
 Check = Callable[[Known], str]
 
 
@@ -205,35 +207,52 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
 
 def _honest(known: Known) -> str:
     """Judge the golden in the candidate's place, under each case's real policies, on its seed and on a fresh one."""
-    contract, suite = known.sound, known.suite or known.ws.suite
-    redactor, count = Redactor(known.ws.golden, known.ws.golden), 0
+    contract, suite, count = known.sound, known.suite or known.ws.suite, 0
     for case in contract.cases:
         if case["id"] not in known.answers:
             raise ContractError("not judged, since the golden is broken")
         if not checks_precision(case):
             continue
         expectation = expectation_of(contract, case)
-        for seed in (None, known.fresh):
-            handed = known.handed(known.inputs[case["id"]] if seed is None else known.values(case, seed))
-            golden = partial(known.golden, handed)
-            native = golden()
-            reference = answered(golden, expectation, native)
-            where = f"case {case['id']}" + (f", seed {seed}" if seed is not None else "")
-            if (problem := reference.problem()) is not None:
-                raise ContractError(problem, file=known.ws.golden, where=where, remedy="mend the golden")
-            if seed is None:
-                known.references[case["id"]] = reference
-            if known.measured.orders(handed, expectation, HONEST) is not None:
-                continue
-            ask = reference, expectation, redactor
-            told = list(golden_candidate.verdicts(lambda name: golden(twin=name), *ask))  # noqa: B023
-            found = golden_candidate.refused(told, reference, expectation)
-            if found is not None:
-                raise ContractError(found.sentence, file=suite, where=where, remedy=found.remedy(case))
-            if seed is None:
-                known.measured.note_orders(handed, expectation, HONEST, told)
+        own = _refusal(known, case, expectation, None)
+        where, found = (f"case {case['id']}", own) if own is not None else _fresh_refusal(known, case, expectation)
+        if found is not None:
+            raise ContractError(found.sentence, file=suite, where=where, remedy=found.remedy(case))
         count += 1
     return f"{count} precision cases take the golden in each of its honest orders, on two seeds"
+
+
+def _fresh_refusal(known: Known, case: Case, expectation: Expectation) -> tuple[str, Refusal | None]:
+    """Return where a case refuses an honest order on a fresh seed, and why; another is drawn where `verify` would (`redraw`)."""
+    seed = known.fresh
+    for other in (*redraw.draws(seed), None):
+        found = _refusal(known, case, expectation, seed)
+        if found is None or other is None or expectation.policy.needs_twins:
+            break
+        handed = known.handed(known.values(case, seed))
+        if not redraw.cancels(known.golden, handed, expectation.policy):
+            break
+        seed = other
+    return f"case {case['id']}, seed {seed}", found
+
+
+def _refusal(known: Known, case: Case, expectation: Expectation, seed: int | None) -> Refusal | None:
+    """Return which honest order of the golden a case refuses on a seed; None: on its own."""
+    handed = known.handed(known.inputs[case["id"]] if seed is None else known.values(case, seed))
+    golden, redactor = partial(known.golden, handed), Redactor(known.ws.golden, known.ws.golden)
+    reference = answered(golden, expectation, golden())
+    if (problem := reference.problem()) is not None:
+        where = f"case {case['id']}" + (f", seed {seed}" if seed is not None else "")
+        raise ContractError(problem, file=known.ws.golden, where=where, remedy="mend the golden")
+    if seed is None:
+        known.references[case["id"]] = reference
+    if known.measured.orders(handed, expectation, HONEST) is not None:
+        return None
+    told = list(golden_candidate.verdicts(lambda name: golden(twin=name), reference, expectation, redactor))
+    found = golden_candidate.refused(told, reference, expectation)
+    if found is None and seed is None:
+        known.measured.note_orders(handed, expectation, HONEST, told)
+    return found
 
 
 def _faults(known: Known) -> str:
