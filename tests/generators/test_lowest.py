@@ -67,6 +67,7 @@ def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path)
             assert bool(x.isfinite().all()) and float(x.max()) < -1e31
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("squared", ["x * x", "x.square()", "x * x.abs() * x.sign()", "torch.stack([x, x]).prod(0)"])
 def test_no_such_rows_where_the_golden_itself_overflows(squared: str, tmp_path: Path) -> None:
     """A row's norm is infinite there, so the golden answers zeros: as no rounding would, a right quantisation was refused."""
