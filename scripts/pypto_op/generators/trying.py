@@ -216,8 +216,8 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     if draw.is_lost():
         return "no digit of the golden is right there: numbers on its way leave their format"
     natural = _by_nature(tried.case)
-    own, *others = (one.under(natural) for one in judged)
-    power = own.power()
+    by_nature = [one.under(natural) for one in judged]
+    power = by_nature[0].power()
     alike = power.symmetries
     power = power.without(alike)
     if power.blind:
@@ -225,9 +225,9 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     if tolerant is not None and not (tolerant := tolerant.without(alike)).blind:
         return Fit(_powered(tried.case, tolerant.margin))
     # What is natural there may refuse the golden, too.
-    refusal_by_nature = next((found for one in (own, *others) if (found := one.refusal()) is not None), None)
-    if refusal_by_nature is not None:
-        return refusal_by_nature.sentence
+    refused = next((found for one in by_nature if (found := one.refusal()) is not None), None)
+    if refused is not None:
+        return refused.sentence
     blind = () if tolerant is None else tolerant.blind
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 

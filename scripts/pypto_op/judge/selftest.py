@@ -224,15 +224,12 @@ def _honest(known: Known) -> str:
 
 def _fresh_refusal(known: Known, case: Case, expectation: Expectation) -> tuple[str, Refusal | None]:
     """Return where a case refuses an honest order on a fresh seed, and why; another is drawn where `verify` would (`redraw`)."""
-    seed = known.fresh
-    for other in (*redraw.draws(seed), None):
+    for seed in (known.fresh, *redraw.draws(known.fresh)):
         found = _refusal(known, case, expectation, seed)
-        if found is None or other is None or expectation.policy.needs_twins:
+        if found is None or expectation.policy.needs_twins:
             break
-        handed = known.handed(known.values(case, seed))
-        if not redraw.cancels(known.golden, handed, expectation.policy):
+        if not redraw.cancels(known.golden, known.handed(known.values(case, seed)), expectation.policy):
             break
-        seed = other
     return f"case {case['id']}, seed {seed}", found
 
 

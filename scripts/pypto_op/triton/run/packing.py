@@ -51,6 +51,11 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return found
 
 
+def holds_integers(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds whole numbers; a mask does not."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
 def elements_of(value: Any) -> int:
     """Return how many elements the tensors of a structure have."""
     return sum(tensor.numel() for tensor in tensors_of(value))

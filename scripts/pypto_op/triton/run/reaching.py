@@ -16,7 +16,7 @@ import torch
 
 from pypto_op.triton.run import sides, signed, skewed, smaller
 from pypto_op.triton.run.edges import is_ordered, is_sorted
-from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, same_layout, tensors_of
+from pypto_op.triton.run.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
 
 REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 """The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
@@ -201,7 +201,7 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | 
     """Return inputs of which some whole numbers are these; `within`: of these those from 0 to their greatest one."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not _is_whole(tensor):
+        if not holds_integers(tensor):
             return False
         limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
         low, high = (0, int(memory.max())) if within and memory.numel() else (limits.min, limits.max)
@@ -216,10 +216,6 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | 
     return changed_copy(inputs, change)
 
 
-def _is_whole(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
-
-
 def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | None:
     """Return inputs far beyond the task's; None where none can be."""
     movable = iter(skewed.movable(inputs))
@@ -228,7 +224,7 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
         if next(movable) and floats:
             _spread(copy, tensor)
             return True
-        if whole and _is_whole(tensor):
+        if whole and holds_integers(tensor):
             _spread_whole(copy, way)
             return tensor.numel() > 1
         return False
@@ -286,7 +282,7 @@ def _without_least(inputs: Any) -> Any | None:
     """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not _is_whole(tensor) or not tensor.numel():
+        if not holds_integers(tensor) or not tensor.numel():
             return False
         memory = memory_of(copy)
         least, steps = memory == memory.min(), memory.long().diff()

@@ -56,6 +56,7 @@ class Rehearsal:
         self, device: torch.device, call: Callable[[Any], object], watched: Callable[[Any], object] | None = None
     ) -> None:
         self._wanted, self._call, self._watched = device.type != "cpu", call, watched
+        self._seen: tuple[Any, bool] | None = None  # the inputs that were watched last, and whether an operator may refuse values
 
     def of(self, moved: Any, own: Any, usual: Callable[[Any], object] | None = None) -> None:
         """Call the reference with moved inputs.
@@ -80,9 +81,11 @@ class Rehearsal:
     def _takes_any(self, own: Any) -> bool:
         if self._watched is None:
             return False
-        with Refuses() as seen:
-            self._watched(own)
-        return not seen.found
+        if self._seen is None or self._seen[0] is not own:
+            with Refuses() as seen:
+                self._watched(own)
+            self._seen = own, seen.found
+        return not self._seen[1]
 
     def _takes(self, own: Any, call: Callable[[Any], object]) -> bool:
         try:

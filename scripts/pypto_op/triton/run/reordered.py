@@ -19,7 +19,7 @@ from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Target
-from pypto_op.triton.run.verification import judged
+from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
@@ -86,10 +86,8 @@ class Reordered:
         for case, seed in opened(lambda case: True):
             self._run.tighten(self._task)
             try:
-                found = self._task.case(case.index, seed)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            if found is None:
+                found = asked(self._task, case, seed)
+            except ReferenceFailed:
                 return
             self._session.limits = _limits(self._run)
             answers = self._pool.submit(self._session.in_orders, found[0], seed, [OWN, *ORDERS])
@@ -125,10 +123,8 @@ class Reordered:
                 continue
             self._run.tighten(self._task)
             try:
-                found = self._task.case(case.index, seed)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            if found is None:
+                found = asked(self._task, case, seed)
+            except ReferenceFailed:
                 return
             begin = time.monotonic()
             try:

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.edges import is_ordered
-from pypto_op.triton.run.neighbours import is_whole
-from pypto_op.triton.run.packing import changed_copy, memory_of
+from pypto_op.triton.run.packing import changed_copy, holds_integers, memory_of
 
 _LEVELS = 4
 
@@ -23,7 +22,7 @@ def of_sign(inputs: Any, sign: int) -> Any | None:
     """Return inputs whose whole numbers of both signs have this one in their first half; None: there are none."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not is_whole(tensor) or not bool((tensor < 0).any() and (tensor > 0).any()):
+        if not holds_integers(tensor) or not bool((tensor < 0).any() and (tensor > 0).any()):
             return False
         memory = memory_of(copy)
         most = int((memory.long() * sign).max())
@@ -38,7 +37,7 @@ def alike(inputs: Any) -> Any | None:
     """Return inputs whose whole numbers have few values of their range, where they are in no order; None: there are none."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not is_whole(tensor) or tensor.dtype is torch.bool or not tensor.numel() or is_ordered(tensor):
+        if not holds_integers(tensor) or not tensor.numel() or is_ordered(tensor):
             return False
         memory = memory_of(copy)
         low, high = int(memory.min()), int(memory.max())

@@ -17,7 +17,7 @@ import torch
 
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run.memory import address
-from pypto_op.triton.run.packing import changed_copy, map_tensors, memory_of, tensors_of
+from pypto_op.triton.run.packing import changed_copy, holds_integers, map_tensors, memory_of, tensors_of
 
 MOVE = "stretched"
 """The name of this move, beside those of `skewed`."""
@@ -72,7 +72,7 @@ class _Uses(DispatchMode):
         self.computed: set[int] = set()
         self.summed: set[int] = set()
         self.other: set[int] = set()
-        held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if _is_whole(tensor)]
+        held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
         self._own = {address(tensor): position for position, tensor in held}
         self._made: dict[int, set[int]] = {}  # memory of what was computed with them
 
@@ -151,7 +151,7 @@ def ways(inputs: Any, call: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
         inputs: stay as they are.
         call: calls the reference; it may raise.
     """
-    if not any(map(_is_whole, tensors_of(inputs))):
+    if not any(map(holds_integers, tensors_of(inputs))):
         return
     with _Uses(inputs) as uses:
         call(inputs)
@@ -166,7 +166,7 @@ def _stretched(inputs: Any, uses: _Uses, cap: int) -> Any | None:
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         position = next(positions)
-        if not _is_whole(tensor) or position in uses.other or not tensor.numel():
+        if not holds_integers(tensor) or position in uses.other or not tensor.numel():
             return False
         memory = memory_of(copy)
         greatest, limit = int(memory.long().abs().max()), torch.iinfo(tensor.dtype).max
@@ -201,13 +201,13 @@ def _rows(name: str, args: Any) -> Iterator[tuple[torch.Tensor, int]]:
         yield args[1], args[0].shape[0]
     elif name in _LABELS:
         yield args[1], args[0].shape[min(1, args[0].dim() - 1)]
-    elif name in ("index", "index_put") and all(one is None or _is_whole(one) for one in args[1]):
+    elif name in ("index", "index_put") and all(one is None or holds_integers(one) for one in args[1]):
         yield from ((places, args[0].shape[axis]) for axis, places in enumerate(args[1]) if places is not None)
 
 
 def _keeps_order(inputs: Any, found: Any) -> bool:
     """Whether what begins before another tensor's number still does: two ends of a segment."""
-    pairs = [(one, two) for one, two in zip(tensors_of(inputs), tensors_of(found), strict=True) if _is_whole(one)]
+    pairs = [(one, two) for one, two in zip(tensors_of(inputs), tensors_of(found), strict=True) if holds_integers(one)]
     alike = [(one, other) for one, other in combinations(pairs, 2) if one[0].shape == other[0].shape]
     return all(torch.equal((a[0] <= b[0]), (a[1] <= b[1])) or not _is_ordered(a[0], b[0]) for a, b in alike)
 
@@ -219,12 +219,8 @@ def _is_ordered(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _fits(found: Any, call: Callable[[Any], Any]) -> bool:
     """Whether nothing that the reference computes wraps around: what a kernel does then nobody says."""
     try:
-        wide = call(map_tensors(found, lambda tensor: tensor.long() if _is_whole(tensor) else tensor))
+        wide = call(map_tensors(found, lambda tensor: tensor.long() if holds_integers(tensor) else tensor))
         pairs = zip(tensors_of(call(found)), tensors_of(wide), strict=True)
         return all(torch.equal(one.to(other.dtype), other) for one, other in pairs)
     except Exception:  # of another dtype the reference may not take it; beyond its range neither
         return False
-
-
-def _is_whole(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
