@@ -103,6 +103,12 @@ def second_look(found: Judgement, expected: Any, actual: Any, otherwise: Otherwi
     return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
 
 
+def is_of_larger(expected: Any, actual: Any, truth: Any, larger: Sequence[torch.Tensor]) -> bool:
+    """Whether all is right that small inputs give, but for a few roundings of what larger ones give (`natural.is_of_larger`)."""
+    floats = _floats(expected, actual, truth) if truth is not None else []
+    return natural.is_of_larger(floats, [sample for sample in larger if sample.is_floating_point()])
+
+
 def _nearer(expected: Any, actual: Any, ways: Any) -> tuple[Any, Any] | None:
     """Return of the right answers those that lie nearest to the implementation's, and their float64; None where no way is nearer.
 
