@@ -368,6 +368,16 @@ def test_python_may_compute_with_what_is_constant(place: Path) -> None:
     assert result["status"] == "PASS", result["failures"] or result
 
 
+def test_numpy_may_remember_what_forward_asks_it(place: Path) -> None:
+    """NumPy keeps the range of a dtype in a table of a class; it holds another dtype's when the file is loaded."""
+    asked = model().replace(
+        "        return out",
+        "        self.most = [int(np.iinfo(kind).max) for kind in (np.int32, np.int16, np.uint64)]\n        return out",
+    )
+    result = lab.verify(lab.folder(place, TASK, HEAD + "import numpy as np\n" + right() + asked))
+    assert result["status"] == "PASS", result["failures"] or result
+
+
 def test_what_a_kernel_prints_goes_past_the_candidate(place: Path) -> None:
     forward = """
         class Heard(io.StringIO):

@@ -35,6 +35,7 @@ from pypto_op.vocabulary import Outcome
 
 _PACKAGE = "pypto_op"
 _TABLES = (dict, list, set)
+_PLAIN = (int, float, str)
 _ABSENT = repeat(object())
 """What stands under a name that is gone: no end of it, so it serves every comparison."""
 
@@ -117,7 +118,7 @@ class Snapshot:
         found += [name for name, module in self._further.items() if sys.modules.get(name) is not module]
         found += [name for name, one, kind in self._kinds if type(one) is not kind]
         found += [f"what {name} calls" for name, cell, held in self._cells if cell.cell_contents is not held]
-        found += [name for name, table, (ids, _) in self._tables if _ids(table) != ids]
+        found += [name for name, table, (ids, _) in self._tables if _ids(table) != ids and not _remembers(table, ids)]
         return found
 
     def hide_modules(self) -> None:
@@ -192,6 +193,16 @@ def _is_table(name: str, value: Any) -> bool:
 def _ids(table: Any) -> list[int]:
     """Return the identity of everything in a table: what is put there may answer for equality as it likes."""
     return [id(item) for pair in table.items() for item in pair] if type(table) is dict else list(map(id, table))
+
+
+def _remembers(table: Any, before: list[int]) -> bool:
+    """Whether all that a table does beside its former contents is to map plain values to plain values, as a cache does.
+
+    `numpy.iinfo(dtype).max` puts what it finds into a table of its class. A function or class that is put anywhere may compute.
+    """
+    if type(table) is not dict or _ids(table)[: len(before)] != before:
+        return False
+    return _all(type(one) in _PLAIN for pair in list(table.items())[len(before) // 2 :] for one in pair)
 
 
 def _contents(table: Any) -> tuple[list[int], Any]:
