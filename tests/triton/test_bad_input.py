@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
+from pypto_op.errors import InfraError
+from pypto_op.triton.run.targets import Target, choose
+
 pytestmark = pytest.mark.slow
 
 COPY = "return run(copy_kernel, x)"
@@ -303,3 +306,22 @@ def test_data_files_under_both_naming_conventions(asked: str, there: str, place:
     (place / there).write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = lab.verify(project, seeds=1)
     assert (result["status"], result["total_cases"]) == ("PASS", 2), result["error"] or result["failures"]
+
+
+@pytest.mark.parametrize(
+    ("triton", "numpy", "runs"), [("3.6.0", "2.5.2", False), ("3.7.1", "2.5.2", True), ("3.6.0", "2.4.6", True)]
+)
+def test_an_interpreter_that_cannot_count_is_told_before_a_kernel_is_blamed(
+    triton: str, numpy: str, runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in (("triton", triton), ("numpy", numpy)):
+        told = tmp_path / f"{name}-{version}.dist-info" / "METADATA"
+        told.parent.mkdir()
+        told.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    if runs:
+        assert choose("interpret").target is Target.INTERPRET
+        return
+    with pytest.raises(InfraError, match="NumPy 2.5 or later") as raised:
+        choose("interpret")
+    assert "numpy<2.5" in str(raised.value.remedy)

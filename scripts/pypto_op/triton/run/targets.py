@@ -90,11 +90,23 @@ def choose(word: str | None) -> Place:
             target = Target(word)
         except ValueError:
             raise ContractError(f"there is no target {word!r}", remedy="use interpret, cuda or npu") from None
+    if target is Target.INTERPRET and not _counts():
+        words = "with NumPy 2.5 or later, Triton before 3.7 interprets no loop up to a number that is not constant"
+        raise InfraError(words, remedy="run `pip install 'numpy<2.5'`")
     if target is Target.CUDA and not _has_cuda():
         raise InfraError("there is no NVIDIA GPU here", remedy="use --target interpret")
     if target is Target.NPU and not _has_npu():
         raise InfraError("there is no Ascend NPU here", remedy="use --target interpret")
     return _place(target)
+
+
+def _counts() -> bool:
+    """Whether Triton's interpreter can make a Python number of a tensor: older ones ask NumPy for what it refuses by now."""
+    try:
+        triton, numpy = (metadata.version(name).split(".")[:2] for name in ("triton", "numpy"))
+    except metadata.PackageNotFoundError:  # a Triton of another name: it tells itself
+        return True
+    return [*map(int, triton)] >= [3, 7] or [*map(int, numpy)] < [2, 5]
 
 
 def _place(target: Target) -> Place:
