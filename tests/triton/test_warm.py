@@ -31,7 +31,7 @@ print(sorted(name for name in set(sys.modules) - before if name.startswith("trit
 SEEDED = """
 import random, traceback
 import numpy, torch
-from pypto_op.triton.run import model
+from pypto_op.triton.run import draws, model
 
 device = model.prepare({"device": {"target": "interpret"}})
 
@@ -42,7 +42,7 @@ def drawn():
 torch.manual_seed(7), random.seed(7), numpy.random.seed(7)
 wanted = drawn()
 traceback.format_stack = None
-model.seed_all(7)
+draws.seed_all(7)
 assert drawn() == wanted
 """
 

@@ -25,6 +25,7 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
+from pypto_op.triton.run.draws import seed_all
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launch_arguments import Few
@@ -243,7 +244,7 @@ class Candidate:
             return self._memory.carries(tensor)
 
     def _forward(self, inputs: Any, seed: int) -> Any:
-        models.seed_all(seed)
+        seed_all(seed)
         timed = not self._launches.recording
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:

@@ -17,6 +17,8 @@ from hashlib import blake2b
 
 import torch
 
+from pypto_op.triton.run.packing import address
+
 SEQUENCE = "the sequence of launches"
 """Which kernels are launched one after the other, and on which parts of memory."""
 
@@ -59,13 +61,13 @@ class Chosen:
         self.noted, self._first = {}, not follows
         self._asked = {}
         named = {"held": held, "input": inputs}
-        given = {_address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
+        given = {address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
         kept = {place: f"kept {word}" for place, word in self._made.items() if follows and place in alive}
         self._made, self._given = kept | given, set(given)
 
     def asked(self, tensor: torch.Tensor) -> None:
         """Note that the host asked for a tensor's address."""
-        start = _address(tensor)
+        start = address(tensor)
         word = self._made.setdefault(start, f"asked for {len(self._asked)}")
         self._asked.setdefault(start, (start + max(1, tensor.untyped_storage().nbytes()), word))
 
@@ -104,11 +106,11 @@ class Chosen:
 
     def _trace(self, word: str, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor]) -> None:
         """Note how the tensors were made that something read, and that it made others."""
-        made = digest_of(word, *(self._made.get(_address(tensor), "") for tensor in read))
+        made = digest_of(word, *(self._made.get(address(tensor), "") for tensor in read))
         self._note(ORIGINS if self._first else AGAIN, made)
         for position, tensor in enumerate(written):
-            if _address(tensor) not in self._given:  # whether a launch changes these may depend on values
-                self._made[_address(tensor)] = digest_of(made, str(position))
+            if address(tensor) not in self._given:  # whether a launch changes these may depend on values
+                self._made[address(tensor)] = digest_of(made, str(position))
 
 
 def digest_of(*words: str) -> str:
@@ -120,7 +122,3 @@ def _layout(given: tuple[str, Sequence[torch.Tensor]]) -> str:
     """Return which parts of their memory the tensors of a parameter are."""
     name, tensors = given
     return f"{name} {[(tuple(t.shape), t.stride(), t.storage_offset(), str(t.dtype)) for t in tensors]}"
-
-
-def _address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()

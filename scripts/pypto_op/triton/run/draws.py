@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy.random
 import torch
 
-from pypto_op.triton.run import model as models
 from pypto_op.triton.run.packing import elements_of
 
 MANY = 1 << 22
 """Elements: a CPU draws 67 million of float16 in 2 s, and a verdict has a dozen passes."""
 MOST = 1 << 29
 """Elements of all cases together that may lie on the device beside the calls; more would take its memory from them."""
+
+_SEEDED = ("cuda", "npu")
+"""Kinds of devices with generators of their own that a target may be; `hostdevice` and `hostshim` stand for them elsewhere."""
+
+
+def seed_all(number: int) -> None:
+    """Seed each generator that a task or an implementation may draw from: PyTorch's, Python's and NumPy's.
+
+    `torch.manual_seed` would also keep a stack trace for each kind of device that it knows and this machine lacks.
+    """
+    torch.default_generator.manual_seed(number)
+    for kind in _SEEDED:
+        if device := getattr(torch, kind, None):
+            device.manual_seed_all(number)
+    random.seed(number)
+    numpy.random.seed(number)
 
 
 class Draws:
@@ -36,7 +53,7 @@ class Draws:
         """
         if self._there is not False:
             try:
-                models.seed_all(seed)
+                seed_all(seed)
                 with self._device:
                     found = self._ask()
                 self._there = self._there or (isinstance(found, (list, tuple)) and MANY <= elements_of(found) <= MOST)
@@ -44,5 +61,5 @@ class Draws:
                 self._there = False
             if self._there:
                 return found
-        models.seed_all(seed)
+        seed_all(seed)
         return self._ask()

@@ -17,8 +17,7 @@ import torch
 
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run import sides
-from pypto_op.triton.run.memory import address
-from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
 _LOSSES = {"huber_loss": 3, "smooth_l1_loss": 3}

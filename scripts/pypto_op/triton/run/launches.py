@@ -20,8 +20,9 @@ from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
 from pypto_op.triton.run.launch_arguments import Few, leaves_of, name_of, spelled
-from pypto_op.triton.run.memory import COPIES, Memory, address
+from pypto_op.triton.run.memory import COPIES, Memory
 from pypto_op.triton.run.orders import Orders
+from pypto_op.triton.run.packing import address
 from pypto_op.triton.run.rewriting import Programs
 
 _MOST_COPIES = 256

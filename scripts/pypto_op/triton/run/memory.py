@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run.packing import address
+
 _WORDS_AT_ONCE = 1 << 24
 """A device lends some 600 MB for as many 64-bit numbers."""
 _LONGEST_TABLE = 1 << 20
@@ -227,11 +229,6 @@ class Memory:
 def _is_shared(storage: Any) -> bool:
     """Whether anything but this module's own record holds a storage."""
     return bool(torch._C._storage_Use_Count(storage._cdata) > 1)
-
-
-def address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
 
 
 def aliased(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> list[int]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy.random
 import torch
 
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.doubling import Doubled
 from pypto_op.backends.worker.loading import Failure, failure_of
+from pypto_op.triton.run.draws import seed_all
 from pypto_op.triton.run.memory import content
 from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, pack, tensors_of, unpack
 from pypto_op.vocabulary import Outcome
@@ -25,8 +24,6 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _DEEPEST = 60
 _COUNT = "num_batches_tracked"
 """A norm counts its calls in it, which nothing uses."""
-_SEEDED = ("cuda", "npu")
-"""Kinds of devices with generators of their own that a target may be; `hostdevice` and `hostshim` stand for them elsewhere."""
 
 
 def prepare(document: dict[str, Any]) -> torch.device:
@@ -43,19 +40,6 @@ def prepare(document: dict[str, Any]) -> torch.device:
     if target == "npu":
         import torch_npu  # noqa: F401
     return torch.device(target)
-
-
-def seed_all(number: int) -> None:
-    """Seed each generator that a task or an implementation may draw from: PyTorch's, Python's and NumPy's.
-
-    `torch.manual_seed` would also keep a stack trace for each kind of device that it knows and this machine lacks.
-    """
-    torch.default_generator.manual_seed(number)
-    for kind in _SEEDED:
-        if device := getattr(torch, kind, None):
-            device.manual_seed_all(number)
-    random.seed(number)
-    numpy.random.seed(number)
 
 
 def read(message: dict[str, Any]) -> Any:

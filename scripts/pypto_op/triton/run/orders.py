@@ -26,7 +26,6 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.handed import is_jitted
-from pypto_op.triton.run.model import synchronize
 
 OWN = ""
 """The device's own."""
@@ -118,7 +117,7 @@ class Orders:
     def _put(self, cell: _Cell) -> None:
         """Write the words that the next launch reads; streams of the candidate wait for each other."""
         with self._opened():
-            synchronize(self._device)
+            torch.cuda.synchronize(self._device)
             self._cell.copy_(torch.tensor(cell, dtype=torch.int32))
 
     def _word(self, semantic: Any, place: int) -> Any:

@@ -13,6 +13,7 @@ import torch
 from pypto_op.backends.worker.loading import failure_of
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run import remote, small, trivial
+from pypto_op.triton.run.draws import seed_all
 from pypto_op.triton.run.packing import elements_of, map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.rehearsed import MOST_ELEMENTS
 from pypto_op.vocabulary import Outcome
@@ -56,7 +57,7 @@ def truth(case: Present, message: dict[str, Any]) -> Any:
         models.widen(model)
         with models.computing_wide():
             case.warm(model, seed, models.wide)
-            models.seed_all(seed)
+            seed_all(seed)
             return {"outputs": case.called(model, map_tensors(case.rolled(message["shift"]), models.wide))}
     except BaseException as error:
         raise case.told(error, " in float64") from None
@@ -75,7 +76,7 @@ def rounded(case: Present, message: dict[str, Any]) -> Any:
         if isinstance(model, torch.nn.Module):
             model.float()
         case.warm(model, seed, models.single)
-        models.seed_all(seed)
+        seed_all(seed)
         inputs = case.rolled(message["shift"])
         with Reordered(ROUNDED_OPERANDS, storage_of(tensors_of(inputs))):
             return {"outputs": case.called(model, map_tensors(inputs, models.single))}
@@ -100,7 +101,7 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
             model = case.build(seed, cpu)
             with Reordered(order):
                 case.warm(model, seed, torch.Tensor.cpu)
-                models.seed_all(seed)
+                seed_all(seed)
                 found.append(case.called(model, map_tensors(case.rolled(message["shift"]), torch.Tensor.cpu)))
     except BaseException as error:
         raise case.told(error) from None
@@ -126,7 +127,7 @@ def ties(case: Present, message: dict[str, Any]) -> Any:
             if wide:
                 models.widen(model)
             case.warm(model, seed, change)
-            models.seed_all(seed)
+            seed_all(seed)
             with mode:
                 return tensors_of(case.called(model, inputs))
 
@@ -151,7 +152,7 @@ def without_small(case: Present, message: dict[str, Any]) -> Any:
 def _sampled(case: Present, message: dict[str, Any], inputs: Any, under: contextlib.AbstractContextManager[Any]) -> Any:
     seed = message["seed"]
     model = case.build(seed)
-    models.seed_all(seed)
+    seed_all(seed)
     try:
         with under:
             return {"samples": trivial.sampled(case.called(model, inputs))}

@@ -51,6 +51,11 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return found
 
 
+def address(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage."""
+    return tensor.untyped_storage().data_ptr()
+
+
 def holds_integers(tensor: torch.Tensor) -> bool:
     """Whether a tensor holds whole numbers; a mask does not."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)

@@ -16,8 +16,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.triton.run.memory import address
-from pypto_op.triton.run.packing import changed_copy, holds_integers, map_tensors, memory_of, tensors_of
+from pypto_op.triton.run.packing import address, changed_copy, holds_integers, map_tensors, memory_of, tensors_of
 
 MOVE = "stretched"
 """The name of this move, beside those of `skewed`."""

@@ -16,7 +16,6 @@ from pypto_op.triton.run import (
     before,
     comes,
     constructor,
-    draws,
     edges,
     filled,
     fixed,
@@ -37,6 +36,7 @@ from pypto_op.triton.run import (
 )
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
+from pypto_op.triton.run.draws import Draws, seed_all
 from pypto_op.triton.run.memory import aliased, repeated
 from pypto_op.triton.run.packing import Named, map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
@@ -62,7 +62,7 @@ class Task:
             self._needed(name)
         self._clock, self._rehearsal = Clock(self._device), rehearsed.Rehearsal(self._device, self._on_cpu, self._on_device)
         self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
-        self._draws = draws.Draws(self._device, self._drawn)
+        self._draws = Draws(self._device, self._drawn)
         self._groups: Any = ()
         self._cases: Iterator[Any] = iter(())
         self._other: Any = None  # inputs of another case or draw, of the call before the judged one (`neighbours`)
@@ -167,7 +167,7 @@ class Task:
         """Advance to the case of that index; return its arguments as the task's file gives them, `_END` where there is none."""
         group: Any = _END
         while self._position <= index:
-            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
+            seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
             try:
                 group = next(self._cases, _END)
             except BaseException as error:
@@ -178,7 +178,7 @@ class Task:
     def _make(self, message: dict[str, Any]) -> tuple[constructor.Given, dict[str, Any] | None]:
         """Make the present model; return the task's own numbers, and which weights vary: None where others make no model."""
         seed = message["seed"]
-        models.seed_all(seed)
+        seed_all(seed)
         own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
         self._varied = []
         if message["move"] == constructor.MOVE:
@@ -278,7 +278,7 @@ class Task:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
         if inputs is not self._inputs:
             self._rehearsal.of(inputs, self._inputs)
-        models.seed_all(seed if draws is None else draws)
+        seed_all(seed if draws is None else draws)
         try:
             return self._called(self._model, map_tensors(inputs, same_layout))
         finally:
@@ -356,7 +356,7 @@ class Task:
         """Call a model as the present one was called before the call that is judged, its inputs changed."""
         if self._warmed is None:
             return
-        models.seed_all(seed)
+        seed_all(seed)
         with self._reloading(model):
             self._called(model, map_tensors(self._before(self._warmed), change))
 
@@ -389,7 +389,7 @@ class Task:
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)
-        models.seed_all(seed)
+        seed_all(seed)
         buffers = models.states_of(self._model)
         stood = models.marks(buffers)
         try:
