@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from pypto_op.errors import ContractError
-from pypto_op_lint.lines import lines_of
 from pypto_op_lint.parsing import parse_contract
 
 SCHEDULING = ("set_", "name", "idx_name", "unroll")
@@ -88,8 +88,9 @@ class Program:
 
     def __init__(self, source: str, wrapper: str, file: Path | None = None) -> None:
         parsed = parse_contract(source, file=file or "the implementation", remedy="mend it first")
+        self._wrapper = MetadataWrapper(parsed, unsafe_skip_copy=True)
         self.source = source
-        self.module = parsed
+        self.module = self._wrapper.module
         self._nodes = {f.name.value: f for f in _definitions(self.module)}
         self.entries = [node for node in self._nodes.values() if is_entry(node)]
         if not self.entries:
@@ -135,7 +136,8 @@ class Program:
 
     def line(self, node: cst.CSTNode) -> int:
         """Return the line that a node of this file starts on."""
-        return self._lines[node]
+        position: CodeRange = self._positions[node]
+        return position.start.line
 
     def sites(self) -> Iterator[Site]:
         """Yield every node of the kernel's code: what may be mutated, in source order."""
@@ -148,8 +150,8 @@ class Program:
                     yield from self._below(child, (statement,), function)
 
     @cached_property
-    def _lines(self) -> dict[cst.CSTNode, int]:
-        return lines_of(self.module)
+    def _positions(self) -> dict[cst.CSTNode, CodeRange]:
+        return dict(self._wrapper.resolve(PositionProvider))
 
     def _constant(self, statement: cst.CSTNode) -> bool:
         """Whether a statement of the module gives a float its name: a constant of the mathematics."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from pypto_op.mutation.program import below, called, names_in
 from pypto_op.tuning.choice import Assignment, Choice, Kind, changed, counts
 from pypto_op.tuning.rewriting import Edits, expression, keyword, several, write
-from pypto_op_lint.lines import lines_of
 from pypto_op_lint.parsing import parse_contract
 
 _LEAST, _MOST = 16, 65536
@@ -30,8 +30,11 @@ class TritonKernel:
     """
 
     def __init__(self, source: str) -> None:
-        self.source, self._module = source, parse_contract(source, file="the implementation", remedy="mend it first")
-        self._lines = lines_of(self._module)
+        wrapper = MetadataWrapper(
+            parse_contract(source, file="the implementation", remedy="mend it first"), unsafe_skip_copy=True
+        )
+        self.source, self._module = source, wrapper.module
+        self._lines = wrapper.resolve(PositionProvider)
         self._edits: dict[str, Edit] = {}
         self.choices: dict[str, Choice] = {}
         for choice, edit in (*self._constants(), *self._launches()):
@@ -57,7 +60,7 @@ class TritonKernel:
         return write(self._module, edits)
 
     def _line(self, node: cst.CSTNode) -> int:
-        return self._lines[node]
+        return int(self._lines[node].start.line)
 
     def _constants(self) -> Iterator[tuple[Choice, Edit]]:
         """Yield named powers of two, of the module or of a function, that a launch is given or a grid is cut by."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
 
-from pypto_op_lint.lines import lines_of
 from pypto_op_lint.parsing import parse_file
 from pypto_op_lint.source import read_source
 
@@ -29,13 +28,15 @@ class SourceFile:
     module: cst.Module
     name: str = ""
     root: Path | None = None
-
-    @cached_property
-    def _lines(self) -> dict[cst.CSTNode, int]:
-        return lines_of(self.module)
+    _lines: dict[cst.CSTNode, int] = field(default_factory=dict)
+    _located: bool = False
 
     def line_of(self, node: cst.CSTNode) -> int:
-        """Return the line of a node; 0 for one of another tree."""
+        """Return the line of a node. Positions cost more than all the rest, so they are computed when first asked for."""
+        if not self._located:
+            self._located = True
+            wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+            self._lines = {n: place.start.line for n, place in wrapper.resolve(PositionProvider).items()}
         return self._lines.get(node, 0)
 
     def text_of(self, node: cst.CSTNode) -> str:
