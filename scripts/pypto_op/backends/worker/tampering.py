@@ -31,7 +31,6 @@ import torch
 
 from pypto_op.backends.worker.loading import Failure
 from pypto_op.backends.worker.trusted import is_trusted
-from pypto_op.backends.worker.written import Written, dict_of
 from pypto_op.vocabulary import Outcome
 
 _PACKAGE = "pypto_op"
@@ -80,19 +79,17 @@ class Snapshot:
         entry = sys.modules.get("pypto.frontend.parser.entry")
         if entry is not None:
             classes["pypto.frontend.parser.entry.JitCallableWrapper"] = entry.JitCallableWrapper
-        spaces_now = {name: callables(space) for name, space in spaces.items()}
+        self._spaces = {name: (space, callables(space)) for name, space in spaces.items()}
+        self._classes = {name: (kind, callables(kind)) for name, kind in classes.items()}
         held = {f"{name}.{k}": v for name in further for k, v in vars(further[name]).items() if _is_object_of(further, v)}
+        self._classes |= {name: (one, callables(one)) for name, one in held.items()}
         self._kinds = [(name, one, type(one)) for name, one in held.items()]
-        kinds_now = {name: callables(one) for name, one in (classes | held).items()}
-        self._spaces = [(name, vars(space), spaces_now[name]) for name, space in spaces.items()]
-        self._classes = [(name, now := dict_of(kind), dict(now), kinds_now[name]) for name, kind in classes.items()]
-        self._held = [(name, one, dict(vars(one)), kinds_now[name]) for name, one in held.items()]
-        self._written = Written([*(now for _, now, _ in self._spaces), *(now for _, now, *_ in self._classes)])
+        watched = self._spaces | self._classes
+        self._every = {name: dict(vars(one)) for name, (one, _) in self._classes.items()}
         homes = further | {name: kind for name, kind in classes.items() if getattr(kind, "__module__", "") in further}
         tables = {f"{name}.{k}": v for name, home in homes.items() for k, v in vars(home).items() if _is_table(k, v)}
         self._tables = [(name, table, _contents(table)) for name, table in tables.items()]
-        decide = spaces_now | kinds_now
-        held_by = {f"{name}.{k}": v for name, own in decide.items() if name in homes for k, v in own.items()}
+        held_by = {f"{name}.{k}": v for name, (home, own) in watched.items() if name in homes for k, v in own.items()}
         self._cells = list(_closed_over(held_by))
 
     def changes(self) -> list[str]:
@@ -105,26 +102,23 @@ class Snapshot:
         found: list[str] = []
         # It looks at thousands of names around every call of the wrapper, under the tripwire, which hears of each call
         # of a function that Python's code makes: so nothing is called for each name that is what it was.
-        spaces = len(self._spaces)
-        for place in self._written.places():
-            found += self._other_names(place) if place < spaces else _other_parts(*self._classes[place - spaces])
-        if not found:
-            self._written.are_right()
-        for name, one, every, before in self._held:  # it may have been given another dict
-            found += _other_parts(name, vars(one), every, before)
+        for name, (space, before) in self._spaces.items():
+            now = vars(space)
+            if _keeps(now, before):
+                continue
+            others = [key for key, value in before.items() if key not in now or now[key] is not value]
+            found += [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
+        for name, (kind, before) in self._classes.items():
+            now, every = vars(kind), self._every[name]
+            if same_names(now, every):
+                continue
+            others = [key for key, value in now.items() if every.get(key, self) is not value]
+            found += [f"{name}.{key}" for key in _changed(now, before, others)]
         found += [name for name, module in self._further.items() if sys.modules.get(name) is not module]
         found += [name for name, one, kind in self._kinds if type(one) is not kind]
         found += [f"what {name} calls" for name, cell, held in self._cells if cell.cell_contents is not held]
         found += [name for name, table, (ids, _) in self._tables if _ids(table) != ids]
         return found
-
-    def _other_names(self, place: int) -> list[str]:
-        """Return the names of a module that decided and are gone or stand for something else."""
-        name, now, before = self._spaces[place]
-        if _keeps(now, before):
-            return []
-        others = [key for key, value in before.items() if key not in now or now[key] is not value]
-        return [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
 
     def hide_modules(self) -> None:
         """Take this bundle's modules out of `sys.modules`."""
@@ -145,20 +139,16 @@ def _keeps(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     return _all(_each(_is, _each(now.get, before, _ABSENT), before.values()))
 
 
-def _other_parts(name: str, now: Mapping[str, Any], every: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Return what decides in a class or an object and is gone or another, and what is new there and decides.
+def _changed(now: Mapping[str, Any], before: Mapping[str, Any], others: Iterable[str]) -> list[str]:
+    """Return what decides in a class and is gone or another, and what is new there and decides.
 
     Args:
-        name: of the class or the object.
         now: its names.
-        every: those that it had.
-        before: those of them that decided.
+        before: those that decided.
+        others: names that stand for something else now, or are new.
     """
-    if same_names(now, every):
-        return []
     lost = [key for key, value in before.items() if not _stands_for(now.get(key), value)]
-    new = [key for key, value in now.items() if key not in before and every.get(key, now) is not value and _decides(value)]
-    return [f"{name}.{key}" for key in [*lost, *new]]
+    return lost + [key for key in others if key not in before and _decides(now[key])]
 
 
 def _stands_for(now: Any, before: Any) -> bool:

@@ -36,7 +36,7 @@ class Intact:
         self._watchers = list(_reached(watchers))
         self._held = [(type(one), _lasting(one), set(vars(one))) for one in self._watchers]
         self._kinds = {type(value) for one in self._watchers for value in vars(one).values()}
-        self._functions = list({id(function): function for function in _functions()}.values())  # `Path` alone is in fifty modules
+        self._functions = list(_functions())
         self._codes = [function.__code__ for function in self._functions]
         self._defaults = [function.__defaults__ for function in self._functions]
         self._holds = _referents(*self._functions)
