@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import functools
-import gc
 import importlib
 import os
 import re
@@ -165,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if served is not None:
         sys.exit(served)
     if argv is None:
-        atexit.register(gc.freeze)  # the end of the interpreter looks for garbage in all of torch: half a second for nothing
+        own_python.seldom_collect()
     try:
         with speaking.aloud("at work"):
             result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)

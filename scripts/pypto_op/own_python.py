@@ -8,6 +8,8 @@ and what it names comes behind all that is installed.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 
@@ -21,6 +23,10 @@ BEGIN = "; ".join((_HERE, _NAMED, _OTHERS, _OURS, _RANK, _RUN))
 """`os` and `sys` are loaded when Python starts. Then the current folder goes off the path: the empty entry that `-c` makes, and
 what an empty part of PYTHONPATH has become. The order: the standard library, a folder of PYTHONPATH that holds this bundle, what
 is installed, the other folders of PYTHONPATH."""
+
+
+_BETWEEN_COLLECTIONS = 100_000
+"""So many more containers must be there; Python's own number is 700, and torch alone makes some hundred thousand."""
 
 
 def running(module: str, *words: str, obeying: bool = False) -> list[str]:
@@ -41,3 +47,12 @@ def begin_anew(module: str, *words: str) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os.execv(sys.executable, running(module, *words))
+
+
+def seldom_collect() -> None:
+    """Let a process that loads much and ends soon look for garbage seldom, and not at its end.
+
+    Looking for it among the modules of torch takes a sixth of a command's own time, and half a second once more at the end.
+    """
+    gc.set_threshold(_BETWEEN_COLLECTIONS)
+    atexit.register(gc.freeze)

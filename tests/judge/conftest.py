@@ -8,13 +8,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .judging import files_below, left_running
+from pypto_op.workspace import OpWorkspace
+
+from .judging import CASES, files_below, left_running, place
 
 
 @pytest.fixture(autouse=True)
 def private_key(private_key: Path) -> Path:
     """Every test of this room seals with a key of its own."""
     return private_key
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> OpWorkspace:
+    """An operator of one case, whose kernel is right."""
+    return place("sum_diff", tmp_path, cases=CASES[:1])
 
 
 @pytest.fixture

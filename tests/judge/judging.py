@@ -72,3 +72,10 @@ def left_running(before: set[int]) -> list[str]:
 def files_below(folder: Path) -> set[str]:
     """Return every file and folder below `folder`, relative to it."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def add_to_wrapper(ws: OpWorkspace, code: str) -> None:
+    """Let the wrapper of sum_diff do something more before it returns."""
+    source = ws.impl.read_text()
+    assert "    return total, diff" in source
+    ws.impl.write_text(source.replace("    return total, diff", f"    {code}\n    return total, diff"))

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import program
 from tests.runner.running import KEY
 
 from pypto_op import own_python
@@ -130,3 +131,29 @@ def test_no_command_line_of_ours_names_a_module_after_m() -> None:
         "lint/pypto_op_lint/client.py",
         "scripts/pypto_op/backends/commands.py",
     ], found
+
+
+ENTRIES = {
+    "the command": "sys.argv = ['pypto-op', '--version']; from pypto_op.cli import main; main()",
+    "a script": "sys.argv = ['verify', '--help']; from pypto_op.triton.commands import run_script; run_script('verify')",
+}
+COUNTING = """
+import atexit, gc, sys
+
+def collections():
+    return sum(one["collections"] for one in gc.get_stats())
+
+def at_end():
+    before, kept = collections(), [[] for _ in range(50_000)]
+    print(gc.get_freeze_count() > 0, collections() - before)
+
+atexit.register(at_end)  # what is registered first is called last
+"""
+
+
+@pytest.mark.parametrize("entry", sorted(ENTRIES))
+def test_a_command_looks_seldom_for_garbage_among_what_it_loads(entry: str) -> None:
+    """Python itself would look seventy times among so many lists, and once more at the end."""
+    places = [str(ROOT / "scripts"), str(ROOT / "lint")]
+    answer = program.python("-E", "-c", f"{COUNTING}sys.path[:0] = {places!r}\n{ENTRIES[entry]}")
+    assert answer.stdout.splitlines()[-1] in ("True 0", "True 1"), answer.stderr

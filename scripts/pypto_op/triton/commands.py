@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pypto_op import own_python
 from pypto_op.errors import PyptoOpError
 from pypto_op.options import MEGABYTES, Amount
 from pypto_op.vocabulary import ExitCode
@@ -225,6 +226,7 @@ def compare(baseline: Path, optimized: Path, as_json: bool) -> int:
 
 def run_script(name: str) -> None:
     """Run one of the three commands as a script of the skill: bad usage is exit 1 there, except for the benchmark."""
+    own_python.seldom_collect()
     try:
         code = triton.commands[name].main(args=sys.argv[1:], prog_name=name, standalone_mode=False)
     except ModuleNotFoundError as error:

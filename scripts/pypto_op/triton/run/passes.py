@@ -66,6 +66,11 @@ class Run:
         self.unlaunched: list[str] = []  # what to say of kernels that forward names and no case reached
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the implementation runs on an NVIDIA GPU."""
+        return self.place is not None and self.place.target is Target.CUDA
+
     def everything(self, started: Started | PyptoOpError) -> None:
         """Run all passes in processes that have begun to load, or raise why they could not."""
         if isinstance(started, PyptoOpError):
@@ -247,9 +252,7 @@ class Run:
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
-            judgement = _with_causes(
-                judgement, reference, facts, spoilt=self.place is not None and self.place.target is Target.CUDA
-            )
+            judgement = _with_causes(judgement, reference, facts, spoilt=self.on_gpu)
         _note(case, number == 0, reference, facts)
         self.keep(case, number, judgement, begin)
         return True

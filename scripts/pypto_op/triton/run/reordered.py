@@ -18,7 +18,6 @@ from pypto_op.triton.run.judgement import Judgement, judge
 from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
-from pypto_op.triton.run.targets import Target
 from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _BY_CHANCE = (
 
 def session_of(run: Verification) -> CandidateSession | None:
     """Return a process whose calls may choose the order of programs, which begins to load; None where the target is no GPU."""
-    if run.place is None or run.place.target is not Target.CUDA:
+    if run.place is None or not run.on_gpu:
         return None
     session = CandidateSession(run.project, run.place, _limits(run), ordered=True)
     session.wake()

@@ -39,10 +39,8 @@ _TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only
 _LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
 _PICKS = frozenset(("gather", "index_select", "index"))
 _COPIES = frozenset(("clone", "_to_copy"))
-_VIEWS = frozenset((
-    "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "slice", "split",
-    "split_with_sizes", "unbind", "alias", "detach", "as_strided", "unfold",
-))  # fmt: skip
+_VIEWS = frozenset(("_unsafe_view", "unsqueeze", "squeeze", "transpose", "t"))
+"""Operators that look at the same numbers though torch calls them no views: a copy of no account, and what is done in place."""
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
     "add", "sub", "rsub", "mul", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
@@ -86,7 +84,7 @@ class _Uses(DispatchMode):
         for tensor in made:
             self._own.pop(address(tensor), None)
             self._made.pop(address(tensor), None)
-        if used:
+        if used and not func.is_view and plain not in _VIEWS:
             self._note(plain, args, used, given, made)
         return out
 
@@ -107,7 +105,7 @@ class _Uses(DispatchMode):
             self.computed |= used
             self.summed |= used if name in _SUMS else set()
             self._made |= dict.fromkeys(map(address, made), used)
-        elif name not in _VIEWS:
+        else:
             self.other |= used
 
     def _note_rows(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pypto_op.triton.run import (
     edges,
     filled,
     fixed,
+    gradients,
     idle,
     masks,
     neighbours,
@@ -38,12 +39,11 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.draws import Draws, seed_all
 from pypto_op.triton.run.memory import aliased, repeated
-from pypto_op.triton.run.packing import Named, map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.refresh import refresh
 from pypto_op.vocabulary import Outcome
 
 _END = object()
-_NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
 class Task:
@@ -82,8 +82,7 @@ class Task:
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
-        self._differentiates = False  # forward asks for gradients, so it must run with them
-        self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
+        self._called = gradients.Caller(self._renewed)
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -119,9 +118,8 @@ class Task:
         return None, {"total": len(groups) if hasattr(groups, "__len__") else None}
 
     def _drawn(self) -> Any:
-        if callable(getattr(self._module, "get_input_groups", None)):
-            return self._ask("get_input_groups")
-        return [self._ask("get_inputs")]
+        groups = callable(getattr(self._module, "get_input_groups", None))
+        return self._ask("get_input_groups") if groups else [self._ask("get_inputs")]
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
@@ -132,7 +130,7 @@ class Task:
         if facts is None:
             return None, {"same": True}
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
-        self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
+        self._called.wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
@@ -261,12 +259,9 @@ class Task:
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
-        for name, numbers in (("numbers", self._numbers), ("edges", [])):
-            wanted = self._suits.may(index, name)
-            moved = edges.edged(self._inputs, self._movable[index], numbers, self._seed + index) if wanted else None
-            if self._suit(index, name, moved, seed):
-                return True
-        return False
+        ways = [way for way in (("numbers", self._numbers), ("edges", [])) if self._suits.may(index, way[0])]
+        moved = ((name, edges.edged(self._inputs, self._movable[index], put, self._seed + index)) for name, put in ways)
+        return any(self._suit(index, name, inputs, seed) for name, inputs in moved)
 
     def _suit(self, index: int, move: str, moved: Any, seed: int) -> bool:
         """Take moved inputs where the reference does."""
@@ -360,20 +355,11 @@ class Task:
         with self._reloading(model):
             self._called(model, map_tensors(self._before(self._warmed), change))
 
-    def _called(self, model: Any, inputs: Any) -> Any:
-        """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""
-        with torch.set_grad_enabled(self._differentiates):
-            for tensor, wanted in zip(tensors_of(inputs), self._wanted, strict=True):
-                tensor.requires_grad_(wanted and self._differentiates)
-            try:
-                return map_tensors(arguments.call(model, inputs), torch.Tensor.detach)
-            except RuntimeError as error:
-                if self._differentiates or not _NEEDS_GRADIENTS.search(str(error)):
-                    raise
-        self._differentiates = True
-        if model is self._model:  # the call that failed may have changed what it holds
+    def _renewed(self, model: Any) -> Any:
+        """Return a new model in the place of the present one, and any other one as it is."""
+        if model is self._model:
             model = self._model = self._build(self._model_seed)
-        return self._called(model, inputs)
+        return model
 
     def _golden_and_idle(self, index: int, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
@@ -404,12 +390,9 @@ class Task:
         facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
         return {"outputs": outputs, "mutated": mutated}, facts
 
-    def _call_present(self, *inputs: Any, **named: Any) -> Any:
-        return self._called(self._model, [*inputs, Named(named)])
-
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
-            model = self._model if not self._differentiates else self._call_present
-            return None, self._clock.time(model, self._inputs, message).facts()
+            called = partial(self._called.by_arguments, self._model) if self._called.differentiates else self._model
+            return None, self._clock.time(called, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None

@@ -28,6 +28,10 @@ class Verification(Protocol):
     policy: Policy | None
     started: float
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the implementation runs on an NVIDIA GPU."""
+
     def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
         """Give processes what is left of the time."""
 
