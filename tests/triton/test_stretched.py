@@ -92,6 +92,13 @@ def test_what_is_computed_with_becomes_large(dtype: torch.dtype, most: int) -> N
     assert most // 4 < int(found[0].max()) <= most
 
 
+@pytest.mark.parametrize(("dtype", "most"), [(torch.int64, 2**30), (torch.int32, 2**14)])
+def test_powers_become_as_large_as_they_may(dtype: torch.dtype, most: int) -> None:
+    found = _first(lambda x: x**2 + x, torch.tensor([0, 20, 10, 30], dtype=dtype))
+    assert found is not None
+    assert most // 4 < int(found[0].max()) <= most
+
+
 def test_nothing_wraps_around() -> None:
     found = _first(lambda x: (x * x) // 7, torch.tensor([0, 20, 10, 30], dtype=torch.int32))
     assert found is not None

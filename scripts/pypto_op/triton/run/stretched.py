@@ -46,7 +46,7 @@ _VIEWS = frozenset((
 ))  # fmt: skip
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
-    "add", "sub", "rsub", "mul", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
+    "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
     "bitwise_xor", "bitwise_not", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
     "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
