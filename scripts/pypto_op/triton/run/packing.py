@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 _DEEPEST = 12
-_MOST_BEFORE = 16
-"""The memory before a slice is kept where it has at most so many times as many elements."""
+_MOST_BEFORE, _FEW = 16, 64
+"""The memory before a slice is kept where it has at most so many times as many elements, or as few elements would have."""
 _KEYS = (str, int, float, bool, bytes, type(None), tuple)
 
 
@@ -145,7 +145,7 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
 def memory_and_before(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
     """Return the memory of a slice with what lies before it, and how much that is: a host may count places from there."""
     before, span = int(tensor.storage_offset()), _span(tensor)
-    before = before if before <= _MOST_BEFORE * span else 0
+    before = before if before <= _MOST_BEFORE * max(span, _FEW) else 0
     return tensor.as_strided((before + span,), (1,), int(tensor.storage_offset()) - before), before
 
 
