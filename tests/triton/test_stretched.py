@@ -64,6 +64,21 @@ def test_what_is_used_otherwise_stays(name: str) -> None:
     assert _first(STAY[name], torch.tensor([0, 2, 1, 3])) is None
 
 
+ADDED = {
+    "added by an axis": lambda x: torch.zeros(40).index_add(0, x, torch.ones(4)),
+    "scattered": lambda x: torch.zeros(40).scatter_add(0, x, torch.ones(4)),
+    "put": lambda x: torch.zeros(40).index_put((x,), torch.ones(4), accumulate=True),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_what_is_added_to_is_named_twice_where_it_may_be(name: str) -> None:
+    places = torch.tensor([0, 39, 11, 5])
+    ways = [dict(stretched.ways([places], lambda given: ADDED[name](*given), [may])) for may in (True, False)]
+    assert [[found[0].tolist() for found in way.values()] for way in ways] == [[[0, 39, 11, 0]], []]
+    assert not dict(stretched.ways([places], lambda given: torch.zeros(40)[given[0]], [True]))
+
+
 def test_flags_stay() -> None:
     assert _first(lambda x: x * 3, torch.tensor([0, 1, 1, 0])) is None
 

@@ -84,6 +84,7 @@ class Task:
         self._turned = False  # drawn weights are below zero
         self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
         self._differentiates = False  # forward asks for gradients, so it must run with them
+        self._repeating: list[bool] = []  # which tensors of the arguments may hold a number twice (`draws`)
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -134,6 +135,7 @@ class Task:
             return None, {"same": True}
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
+        self._repeating = [self._draws.may_repeat(tensor) for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts["one_value"] = one_value.found(inputs)
@@ -242,7 +244,7 @@ class Task:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == stretched.MOVE:
-            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed))
+            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
