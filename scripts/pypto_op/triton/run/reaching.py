@@ -142,7 +142,7 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
     """Yield inputs one of which, or whose weights, are below zero and the others above it: so are sums of their products."""
     count = sum(skewed.movable(inputs))
     targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
-    targets |= {WEIGHTS: (count, signed.OF_WEIGHTS)} if weights else {}
+    targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
     far = any(f"({sides.SUNK})" in name for name in below)
     for name, (target, ends) in targets.items() if below else ():
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))

@@ -23,6 +23,8 @@ ROWS = (sides.ONE_SIGN, sides.SUNK)
 OF_INPUTS: tuple[float, ...] = (8.0, 16.0)
 OF_WEIGHTS: tuple[float, ...] = (128.0,)
 """How far inputs reach of whose products, with each other or with weights, a softmax has nothing left beside zero."""
+ALL = -1
+"""The turn of every tensor."""
 _LEVELS = 4
 
 
@@ -46,7 +48,7 @@ def opposing(target: int, most: float) -> Callable[[torch.Tensor, torch.Tensor],
     turns = itertools.count()
 
     def write(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-        sign = -1.0 if next(turns) == target else 1.0
+        sign = -1.0 if target in (next(turns), ALL) else 1.0
         low, high = (float(end) for end in torch.aminmax(tensor))
         if low < 0 < high and not is_ordered(tensor):
             memory = memory_of(copy)
