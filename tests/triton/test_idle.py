@@ -361,3 +361,11 @@ def test_sums_of_products_come_below_zero() -> None:
     assert not dict(reaching.reaching([NORMAL], whole)) and not dict(reaching.reaching([EVEN, EVEN.clone()], {}))
     ((_, (one, other)), *_) = reaching.reaching([EVEN, EVEN.clone()], whole)
     assert torch.equal(one, EVEN) and torch.equal(other, EVEN)  # what is never negative stays so
+
+
+def test_whole_numbers_below_a_bound_are_zero_too() -> None:
+    ways = dict(reaching.reaching([WHOLE + 1], {"clamp (lower) in line 3": True}))
+    (lengths,) = ways["reach both zeros"]
+    assert 0 < int((lengths == 0).sum()) < lengths.numel() // 2 and bool((lengths < 0).any())
+    (steps,) = dict(reaching.reaching([torch.arange(1, 30)], {"clamp (lower) in line 3": True}))["reach both zeros"]
+    assert bool((steps.diff() > 0).all())  # what is sorted stays so

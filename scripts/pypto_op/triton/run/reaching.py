@@ -34,7 +34,7 @@ _MISSES = 5
 """One number of so many is none then, or has the other sign."""
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
-_BOTH, _UP, _DOWN = "both", "up", "down"
+_BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
 _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
 _TINY = (8, 16, 24)
@@ -113,6 +113,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for power in _TINY if has(sides.BESIDE) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
+    for way in (_BOTH, _DOWN) if whole else ():
+        yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
@@ -237,8 +239,8 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | 
     return changed_copy(inputs, change)
 
 
-def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | None:
-    """Return inputs far beyond the task's; None where none can be."""
+def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool, zeros: bool = False) -> Any | None:
+    """Return inputs far beyond the task's, of whole numbers some `zeros`; None where none can be."""
     movable = iter(skewed.movable(inputs))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -247,6 +249,8 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
             return True
         if whole and holds_integers(tensor):
             _spread_whole(copy, way)
+            if zeros and not is_sorted(tensor):
+                memory_of(copy)[::_SHARE] = 0
             return tensor.numel() > 1
         return False
 

@@ -42,6 +42,7 @@ _TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only
 _LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
 _PICKS = frozenset(("gather", "index_select", "index"))
 _COPIES = frozenset(("clone", "_to_copy"))
+_TO_FLOATS = frozenset(("_to_copy", "div"))
 _VIEWS = frozenset((
     "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "slice", "split",
     "split_with_sizes", "unbind", "alias", "detach", "as_strided", "unfold",
@@ -49,7 +50,7 @@ _VIEWS = frozenset((
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
     "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_not", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
+    "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
     "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
@@ -65,6 +66,7 @@ class _Uses(DispatchMode):
         most: by position of a tensor: the greatest number that names a row, or fits beside places in their order.
         computed: the positions of those that are computed with.
         summed: of those, which are added up.
+        floats: those that become floats: what reaches a last row or place may, too (a mean over lengths).
         other: those that are used otherwise.
         added: those that name places which something is added to.
     """
@@ -74,6 +76,7 @@ class _Uses(DispatchMode):
         self.most: dict[int, int] = {}
         self.computed: set[int] = set()
         self.summed: set[int] = set()
+        self.floats: set[int] = set()
         self.other: set[int] = set()
         self.added: set[int] = set()
         held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
@@ -114,6 +117,8 @@ class _Uses(DispatchMode):
             self.computed |= used
             self.summed |= used if name in _SUMS else set()
             self._made |= dict.fromkeys(map(address, made), used)
+        elif name in _TO_FLOATS:
+            self.floats |= used
         elif name not in _VIEWS:
             self.other |= used
 
@@ -162,7 +167,7 @@ def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()
         return
     with _Uses(inputs) as uses:
         call(inputs)
-    for power in _CAPS if uses.computed - {*uses.most} - uses.other else _CAPS[:1]:
+    for power in _CAPS if uses.computed - {*uses.most} - uses.other - uses.floats else _CAPS[:1]:
         found = _stretched(inputs, uses, 2**power, repeating)
         if found is not None and _keeps_order(inputs, found) and _fits(found, call):
             yield f"{MOVE} {power}", found
@@ -180,7 +185,7 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         if position in uses.most:
             repeats = position in uses.added and repeating[position : position + 1] == [True] and _repeat(memory)
             return _reach(memory, min(uses.most[position], limit)) or repeats
-        if position not in uses.computed or greatest < _FLAGS:
+        if position not in uses.computed - uses.floats or greatest < _FLAGS:
             return False
         short = tensor.element_size() <= 4 and position in uses.summed
         factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
