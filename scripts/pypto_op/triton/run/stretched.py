@@ -50,7 +50,8 @@ _VIEWS = frozenset((
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
     "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
+    "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max",
+    "min", "sort", "maximum", "minimum",
     "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
