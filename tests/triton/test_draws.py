@@ -46,3 +46,15 @@ def test_an_iterator_is_taken_from_the_cpu() -> None:
     draws = Draws(THERE, lambda: iter([[torch.rand(MANY)]]))
     ((tensor,),) = list(draws.of(1))
     assert tensor.device.type == "cpu"
+
+
+def test_whole_numbers_that_are_drawn_one_by_one_may_repeat() -> None:
+    places, order = torch.randint(0, 99, (8,)), torch.randperm(8)
+
+    def ask() -> list[torch.Tensor]:
+        drawn = torch.randint(0, 99, (8,))
+        return [drawn, drawn.int(), drawn.view(2, 4), torch.randperm(8), drawn.sort().values, drawn.clone().sort().values, order]
+
+    draws = Draws(torch.device("cpu"), ask)
+    assert [draws.may_repeat(tensor) for tensor in draws.of(1)] == [True, True, True, False, False, False, False]
+    assert not draws.may_repeat(places)

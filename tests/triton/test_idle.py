@@ -35,9 +35,10 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: torch.where(NORMAL > 50, EVEN, NORMAL), "gt, where"), (lambda: (WHOLE != -1).long(), "ne"),
      (lambda: EVEN < 9, "lt"), (lambda: NORMAL.isnan(), "isnan"), (lambda: EVEN.floor(), "floor (lower)"),
      (lambda: torch.remainder(EVEN, 0.5), "remainder (lower)"), (lambda: F.softshrink(EVEN), "softshrink (lower)"),
-     (lambda: torch.histc(EVEN, 4, 0.0, 1.0), "histc (lower), histc (upper)"), (lambda: NORMAL.softmax(1), "softmax (far)"),
-     (lambda: F.softplus(NORMAL, beta=2.0), "softplus (far)"), (lambda: NORMAL.argmax(1), "argmax (ties)"),
-     (lambda: NORMAL.min(0)[0], "min (ties)"), (lambda: (NORMAL * 1000).tanh(), ""),
+     (lambda: torch.histc(EVEN, 4, 0.0, 1.0), "histc (lower), histc (upper)"),
+     (lambda: NORMAL.softmax(1), "softmax (far below), softmax (far)"),
+     (lambda: F.softplus(NORMAL, beta=2.0), "softplus (far)"), (lambda: NORMAL.argmax(1), "argmax (one sign), argmax (ties)"),
+     (lambda: NORMAL.min(0)[0], "min (one sign), min (ties)"), (lambda: (NORMAL * 1000).tanh(), ""),
      (lambda: torch.where(NORMAL > EVEN, NORMAL, EVEN), "gt (equal)"), (lambda: NORMAL.exp() > EVEN, "gt (zero against zero)"),
      (lambda: torch.bucketize(NORMAL, BINS), "bucketize (equal)"), (lambda: torch.cdist(NORMAL, EVEN), "cdist (equal)"),
      (lambda: torch.xlogy(EVEN, EVEN), "xlogy (zero)"),
@@ -62,7 +63,7 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: F.embedding_bag(WHOLE, EVEN.T, mode="sum"), ""), (lambda: WHOLE.sqrt(), ""),
      (lambda: NORMAL.round(), "round (halfway)"), (lambda: ((NORMAL * 8 - 0.5) / 2).round(), "round (halfway)"),
      (lambda: (NORMAL * 0.3).round(), "round (halfway by a scale)"),
-     (lambda: (NORMAL / NORMAL.amax()).round(), "round (halfway by a scale)"),
+     (lambda: (NORMAL / NORMAL.amax()).round(), "amax (one sign), round (halfway by a scale)"),
      (lambda: NORMAL.round(decimals=1), "round (halfway)"),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num"),
      (lambda: EVEN.norm(1), "linalg_vector_norm (lower), linalg_vector_norm (root of zero)"),
@@ -75,14 +76,16 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: EVEN.scatter_reduce(0, WHOLE // 2, EVEN, "amax"), ""),
      (lambda: (NORMAL / 4).round(decimals=1), "round (halfway)"), (lambda: (NORMAL / 3).round(decimals=2), ""),
      (lambda: NORMAL.cummax(1), "cummax (ties)"), (lambda: WHOLE.cummin(0), ""),
-     (lambda: NORMAL.amax(1, keepdim=True) == NORMAL, "eq (twice in a row)"),
-     (lambda: NORMAL.max() != NORMAL, "ne (twice in a row)"),
+     (lambda: NORMAL.amax(1, keepdim=True) == NORMAL, "amax (one sign), eq (twice in a row)"),
+     (lambda: NORMAL.max() != NORMAL, "max (one sign), ne (twice in a row)"),
      (lambda: WHOLE.amax(1, keepdim=True) == WHOLE, ""), (lambda: NORMAL == EVEN, "eq"),
      (lambda: EVEN.sub(EVEN) >= EVEN.mul(0), "ge"),
      (lambda: (NORMAL * EVEN.gt(0.5)) >= EVEN.gt(0.5) * NORMAL.abs(), ""),
      (lambda: (WHOLE - 1).amax(1), "amax (one sign)"), (lambda: (WHOLE - 1).argmax(1), "argmax (one sign)"),
      (lambda: (WHOLE - 7).min(0).values, "min (one sign)"), (lambda: (WHOLE - 1).amin(), "amin (one sign)"),
-     (lambda: WHOLE.amax(1), ""), (lambda: (WHOLE[:1] - 8).amax(0), ""), (lambda: WHOLE >> 1, "rshift (lower)"),
+     (lambda: WHOLE.amax(1), ""), (lambda: (NORMAL - 9).amax(1), ""),
+     (lambda: NORMAL.sub(99).logsumexp(1), "logsumexp (far)"), (lambda: (EVEN + 1).amax(1), "amax (one sign)"),
+     (lambda: (WHOLE[:1] - 8).amax(0), ""), (lambda: WHOLE >> 1, "rshift (lower)"),
      (lambda: torch.complex(EVEN, NORMAL).angle(), "angle (lower)"), (lambda: torch.complex(NORMAL, EVEN).angle(), "")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
@@ -96,7 +99,7 @@ def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], foun
     "forward",
     [lambda: F.relu(NORMAL), lambda: NORMAL.clone().clamp_(max=1), lambda: F.huber_loss(EVEN, EVEN.flip(0), delta=0.1),
      lambda: torch.exp(EVEN), lambda: (F.relu(EVEN), F.relu(NORMAL)), lambda: WHOLE > 3, lambda: NORMAL < 0, lambda: WHOLE // 2,
-     lambda: torch.histc(NORMAL, 4), lambda: EVEN[0, 0] < 9, lambda: NORMAL.max(), lambda: WHOLE.argmax(),
+     lambda: torch.histc(NORMAL, 4), lambda: EVEN[0, 0] < 9, lambda: (NORMAL - 9).max(), lambda: WHOLE.argmax(),
      lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=int(WHOLE[0, 0]))],
     ids=["relu", "in_place", "huber", "no_bound", "one_of_two_calls", "both_answers", "floats", "places", "its_own_range", "one",
          "of_all", "tied", "met"],
@@ -123,7 +126,7 @@ def test_whole_numbers_alone_are_known() -> None:
 
 def test_ties_count_only_where_whole_numbers_are_returned_that_are_said_to_be_the_first() -> None:
     with idle.Idle(Path(__file__)) as watch:
-        found = NORMAL.max(1)
+        found = NORMAL.sub(9).max(1)
     assert watch.idle(found[0]) == {}
     assert [*watch.idle(list(found))] == [*watch.found] != []
     with watch:
@@ -245,14 +248,14 @@ def test_the_way_that_comes_to_most_is_taken_once() -> None:
     comes = {1: {"a"}, 2: {"a", "b"}, 3: {"c"}, 4: set()}
     asked: list[int] = []
 
-    def come_to(moved: int) -> set[str]:
+    def come_to(_: str, moved: int) -> set[str]:
         asked.append(moved)
         return comes[moved]
 
     def taken(idle: str) -> tuple[str, int | None]:
         return reaching.chosen(((f"kind {number}", number) for number in comes), idle, known, come_to)
 
-    assert [taken("abc"), taken("c"), taken(""), taken("c")] == [("kind", 2), ("kind", 3), ("", None), ("", None)]
+    assert [taken("abc"), taken("c"), taken(""), taken("c")] == [("kind 2", 2), ("kind 3", 3), ("", None), ("", None)]
     assert asked == [1, 2, 3, 4]
 
 
@@ -261,12 +264,12 @@ def test_what_comes_there_within_the_range_is_taken_before_what_only_shows_gross
     known: dict[str, set[str]] = {}
 
     def taken(idle: list[str]) -> tuple[str, str | None]:
-        return reaching.chosen(((name, name) for name in comes), idle, known, comes.__getitem__)
+        return reaching.chosen(((name, name) for name in comes), idle, known, lambda name, _: comes[name])
 
     assert [taken(["eq", "nan"]), taken(["nan"]), taken(["eq"])] == [
-        ("within", "within level"),
-        ("reach", "reach lost"),
-        ("reach", "reach both"),
+        ("within level", "within level"),
+        ("reach lost", "reach lost"),
+        ("reach both", "reach both"),
     ]
     names = [name.split()[0] for name, _ in reaching.reaching([NORMAL, WHOLE], {"eq in line 3": False, "ne in line 4": True})]
     assert names == sorted(names, reverse=True) and {*names} == {"within", "reach"}
@@ -275,7 +278,7 @@ def test_what_comes_there_within_the_range_is_taken_before_what_only_shows_gross
 def test_gross_passes_leave_idle_what_is_no_overflow() -> None:
     with idle.Idle(Path(__file__)) as watch:
         watch.found = {}
-    before = {"eq in line 3": False, "softmax (far) in line 4": False}
+    before = {"eq in line 3": False, "softmax (far) in line 4": False, "softmax (far below) in line 4": False}
     assert watch.still_idle(before, NORMAL, gross=True) == {"eq in line 3": False}
     assert watch.still_idle(before, NORMAL, gross=False) == {}
 
@@ -344,3 +347,25 @@ def test_small_numbers_and_numbers_compared_with_are_met(forward: Callable[[Any]
     wanted = {name: whole for name, whole in watch.found.items() if f"({side})" in name}
     assert len(wanted) == 1
     assert any(name.startswith(kind) and met(given[0]) == {*wanted} for name, given in reaching.reaching([x], wanted))
+
+
+def test_sums_of_products_come_below_zero() -> None:
+    whole, far = {"amax (one sign) in line 3": False}, {"logsumexp (far below) in line 3": False}
+    ways = dict(reaching.reaching([NORMAL, NORMAL.clone()], whole | far, weights=True))
+    assert [name.split()[2] for name in ways if name.startswith(reaching.WITHIN)] == ["0", "1", *[reaching.WEIGHTS] * 2]
+    assert bool((ways.pop("within opposed weights too")[0] <= 0).all())
+    for name, (one, other) in ways.items():
+        product = one @ other.T
+        assert bool((product < 0).all()) is (reaching.WEIGHTS not in name)
+        assert bool((product.amax(1) < -89).all()) is (name.split()[0] == reaching.REACH and reaching.WEIGHTS not in name)
+    assert not dict(reaching.reaching([NORMAL], whole)) and not dict(reaching.reaching([EVEN, EVEN.clone()], {}))
+    ((_, (one, other)), *_) = reaching.reaching([EVEN, EVEN.clone()], whole)
+    assert torch.equal(one, EVEN) and torch.equal(other, EVEN)  # what is never negative stays so
+
+
+def test_whole_numbers_below_a_bound_are_zero_too() -> None:
+    ways = dict(reaching.reaching([WHOLE + 1], {"clamp (lower) in line 3": True}))
+    (lengths,) = ways["reach both zeros"]
+    assert 0 < int((lengths == 0).sum()) < lengths.numel() // 2 and bool((lengths < 0).any())
+    (steps,) = dict(reaching.reaching([torch.arange(1, 30)], {"clamp (lower) in line 3": True}))["reach both zeros"]
+    assert bool((steps.diff() > 0).all())  # what is sorted stays so

@@ -33,6 +33,7 @@ ROWS = {
     "lengths": (lambda x: (_PLACES[None] < x[:, None]).sum(-1), 64),
     "lengths of what is hidden": (lambda x: (_PLACES[None] >= x[:, None]).sum(-1), 64),
     "last places": (lambda x: (_PLACES[None] <= x[:, None]).sum(-1), 63),
+    "lengths that a mean divides by": (lambda x: (_PLACES[None] < x[:, None]).sum(-1) / x.clamp(min=1).float(), 64),
     "lengths on the left": (lambda x: (x[:, None] > _PLACES[None]).sum(-1), 64),
     "last places on the left": (lambda x: (x[:, None] >= _PLACES[None]).sum(-1), 63),
     "a cast before": (lambda x: _TABLE[x.int()], 9),
@@ -53,6 +54,7 @@ STAY = {
     "a size": lambda x: torch.zeros(int(x.max())),
     "a place that is computed": lambda x: _TABLE[x + 1],
     "what is cast to floats": lambda x: torch.sin(x.float()),
+    "what divides": lambda x: torch.ones(4) / x,
     "counts of repetitions": lambda x: torch.ones(4).repeat_interleave(x),
     "factors of floats": lambda x: torch.tensor([1.0]) * x,
     "bins": lambda x: torch.bincount(x),
@@ -62,6 +64,21 @@ STAY = {
 @pytest.mark.parametrize("name", STAY)
 def test_what_is_used_otherwise_stays(name: str) -> None:
     assert _first(STAY[name], torch.tensor([0, 2, 1, 3])) is None
+
+
+ADDED = {
+    "added by an axis": lambda x: torch.zeros(40).index_add(0, x, torch.ones(4)),
+    "scattered": lambda x: torch.zeros(40).scatter_add(0, x, torch.ones(4)),
+    "put": lambda x: torch.zeros(40).index_put((x,), torch.ones(4), accumulate=True),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_what_is_added_to_is_named_twice_where_it_may_be(name: str) -> None:
+    places = torch.tensor([0, 39, 11, 5])
+    ways = [dict(stretched.ways([places], lambda given: ADDED[name](*given), [may])) for may in (True, False)]
+    assert [[found[0].tolist() for found in way.values()] for way in ways] == [[[0, 39, 11, 0]], []]
+    assert not dict(stretched.ways([places], lambda given: torch.zeros(40)[given[0]], [True]))
 
 
 def test_flags_stay() -> None:
@@ -88,6 +105,13 @@ GREATEST = [(torch.int64, 2**30), (torch.int32, 2**30), (torch.int16, 2**15), (t
 @pytest.mark.parametrize(("dtype", "most"), GREATEST)
 def test_what_is_computed_with_becomes_large(dtype: torch.dtype, most: int) -> None:
     found = _first(lambda x: x // 7, torch.tensor([0, 20, 10, 30], dtype=dtype))
+    assert found is not None
+    assert most // 4 < int(found[0].max()) <= most
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.int64, 2**30), (torch.int32, 2**14)])
+def test_powers_become_as_large_as_they_may(dtype: torch.dtype, most: int) -> None:
+    found = _first(lambda x: x**2 + x, torch.tensor([0, 20, 10, 30], dtype=dtype))
     assert found is not None
     assert most // 4 < int(found[0].max()) <= most
 

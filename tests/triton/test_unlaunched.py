@@ -44,3 +44,24 @@ def test_where_every_kernel_ran_nothing_is_said(place: Path) -> None:
     result = lab.verify(lab.folder(place, asked, lab.impl(forward, kernels=KERNELS)))
     assert result["status"] == "PASS", result["failures"]
     assert not [line for line in result["caveats"] if "no case launches" in line]
+
+
+@pytest.mark.parametrize(
+    "condition", ["triton.knobs.runtime.interpret", 'type(exp_kernel).__name__ == "InterpretedFunction"', ""]
+)
+def test_a_file_that_asks_whether_it_is_interpreted_is_named(condition: str, place: Path) -> None:
+    kernels = "@triton.jit\ndef plus(x_ptr, out_ptr, n, ADD: tl.constexpr, BLOCK: tl.constexpr):\n"
+    kernels += (
+        "    i = tl.arange(0, BLOCK)\n    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)) + ADD, mask=i < n)\n"
+    )
+    forward = "out = torch.empty_like(x)\n"
+    forward += (
+        f"plus[(1,)](x, out, 512, ADD=0.0 if {condition.replace('exp_kernel', 'plus') or 'True'} else 1.0, BLOCK=512)\nreturn out"
+    )
+    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=kernels)))
+    assert result["status"] == "PASS", result["failures"]
+    assert [line for line in result["caveats"] if "asks whether Triton" in line] == [
+        f"the implementation asks whether Triton interprets it ({word}): what it does on a device was not judged"
+        for word in ("knobs.runtime.interpret", "InterpretedFunction")
+        if word in condition
+    ]

@@ -215,7 +215,8 @@ class Aside:
     def _case(self, case: Case, move: str, seed: int) -> None:
         begin = time.monotonic()
         vary = _variable(case) if move in (skewed.LOW, one_value.OTHER) else []
-        found = self._judged(case, move, vary, seed)
+        turns = [reaching.WEIGHTS] if move == reaching.REACH and case.reloads and not case.derived else []
+        found = self._judged(case, move, vary or turns, seed)
         if found.ok:
             return
         if vary and case.derived and found.error_type in _NUMBERS:

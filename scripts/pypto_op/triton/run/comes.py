@@ -17,15 +17,17 @@ class Comes:
     Args:
         device: where the task is judged.
         numbers: that stand in the files.
-        come_to: asks the reference what some inputs come to, with a seed.
+        come_to: asks the reference what the inputs of a way come to, with a seed.
     """
 
-    def __init__(self, device: torch.device, numbers: Sequence[float], come_to: Callable[[Any, int], set[str]]) -> None:
+    def __init__(self, device: torch.device, numbers: Sequence[float], come_to: Callable[[str, Any, int], set[str]]) -> None:
         self._device, self._numbers, self._come_to = device, numbers, come_to
         self._known: dict[int, dict[str, set[str]]] = {}
 
-    def by(self, move: str, index: int, inputs: Any, idle: dict[str, bool], seed: int) -> tuple[str, Any]:
-        """Return how the inputs are moved that come to most of what is idle, and these; "" and None: none comes to anything.
+    def by(
+        self, move: str, index: int, inputs: Any, idle: dict[str, bool], seed: int, *, weights: bool = False
+    ) -> tuple[str, Any]:
+        """Return the way by which inputs come to most of what is idle, and these; "" and None: none comes to anything.
 
         Args:
             move: `REACH` or `MEET`.
@@ -33,13 +35,15 @@ class Comes:
             inputs: the task's own.
             idle: what was idle in every pass.
             seed: of the models.
+            weights: there may be other ones.
         """
         bounds = reaching.within_reason(inputs, idle)
         if move == reaching.MEET:
             ways = reaching.meeting(inputs, bounds, self._numbers)
         else:
-            ways = reaching.reaching(inputs, bounds, lambda: self._divisors)
-        return reaching.chosen(ways, bounds, self._known.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
+            ways = reaching.reaching(inputs, bounds, lambda: self._divisors, weights=weights)
+        known = self._known.setdefault(index, {})
+        return reaching.chosen(ways, bounds, known, lambda name, moved: self._come_to(name, moved, seed))
 
     @functools.cached_property
     def _divisors(self) -> list[float]:

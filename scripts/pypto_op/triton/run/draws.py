@@ -9,7 +9,8 @@ from typing import Any
 import numpy.random
 import torch
 
-from pypto_op.triton.run.packing import elements_of
+from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.triton.run.packing import address, elements_of, tensors_of
 
 MANY = 1 << 22
 """Elements: a CPU draws 67 million of float16 in 2 s, and a verdict has a dozen passes."""
@@ -33,6 +34,32 @@ def seed_all(number: int) -> None:
     numpy.random.seed(number)
 
 
+_DRAWS = frozenset(("randint", "randint_like"))
+_COPIES = frozenset(("clone", "_to_copy"))
+
+
+class _Repeating(DispatchMode):
+    """Keeps, while it is active, the memory of whole numbers that are drawn one by one, so that some may be equal."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.places: set[int] = set()
+        self._kept: list[Any] = []  # nothing else lies in its memory as long as it is here
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and look whether it draws."""
+        name = str(func.overloadpacket.__name__)
+        given = {*map(address, tensors_of([args, kwargs or {}]))}
+        out = func(*args, **(kwargs or {}))
+        made = {*map(address, tensors_of(out))}
+        if name in _DRAWS or (name in _COPIES and given <= self.places):
+            self.places |= made
+            self._kept.append(out)
+        elif name.endswith("_") or not made <= given:
+            self.places -= made
+        return out
+
+
 class Draws:
     """What a task draws, pass by pass, always in the same place: inputs that are the same for every seed are looked for.
 
@@ -44,6 +71,7 @@ class Draws:
     def __init__(self, device: torch.device, ask: Callable[[], Any]) -> None:
         self._device, self._ask = device, ask
         self._there: bool | None = None if device.type != "cpu" else False
+        self._repeating = _Repeating()
 
     def of(self, seed: int) -> Any:
         """Return what the task draws with a seed.
@@ -55,11 +83,20 @@ class Draws:
             try:
                 seed_all(seed)
                 with self._device:
-                    found = self._ask()
+                    found = self._asked()
                 self._there = self._there or (isinstance(found, (list, tuple)) and MANY <= elements_of(found) <= MOST)
             except Exception:  # NumPy, a generator of the CPU's or too little memory
                 self._there = False
             if self._there:
                 return found
         seed_all(seed)
-        return self._ask()
+        return self._asked()
+
+    def may_repeat(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor of what was drawn last holds whole numbers that were drawn one by one."""
+        return address(tensor) in self._repeating.places
+
+    def _asked(self) -> Any:
+        self._repeating = _Repeating()
+        with self._repeating:
+            return self._ask()

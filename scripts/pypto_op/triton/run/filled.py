@@ -81,6 +81,14 @@ def vary(model: Any, wanted: Collection[str], seed: int) -> None:
                 tensor.copy_(other)
 
 
+def below_zero(model: Any) -> None:
+    """Let drawn weights be below zero: no row of sums of products has a greatest element above it then."""
+    with torch.no_grad():
+        for tensor in _trained(model).values():
+            if bool((tensor < 0).any() and (tensor > 0).any()):
+                tensor.abs_().neg_()
+
+
 def _found(model: Any) -> dict[str, torch.Tensor]:
     if not isinstance(model, torch.nn.Module):
         return {}

@@ -154,13 +154,14 @@ class Idle(DispatchMode):
         Args:
             before: what was idle so far.
             outputs: what the reference returned.
-            gross: only gross errors count in this pass, so it tests overflows alone: elements that happen to be equal among large
-                ones show nothing.
+            gross: only gross errors count in this pass, so it tests what lies far away alone: elements that happen to be equal
+                among large ones show nothing.
         """
         found = self.idle(outputs)
         if before is None:
             return found
-        return {key: whole for key, whole in before.items() if key in found or (gross and f"({sides.FAR})" not in key)}
+        far = (f"({sides.FAR})", f"({sides.SUNK})")
+        return {key: whole for key, whole in before.items() if key in found or (gross and not any(side in key for side in far))}
 
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""

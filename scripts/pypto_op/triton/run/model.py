@@ -15,7 +15,7 @@ from pypto_op.backends.worker.doubling import Doubled
 from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run.draws import seed_all
 from pypto_op.triton.run.memory import content
-from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, pack, tensors_of, unpack
+from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, on_device, pack, tensors_of, unpack
 from pypto_op.vocabulary import Outcome
 
 _space = torch.nn.Module.__dict__["__dict__"].__get__
@@ -66,7 +66,7 @@ def checked(value: Any, what: str) -> Any:
 
 def placed(value: Any, device: torch.device) -> Any:
     """Return a structure with every tensor on the device, nested ones included."""
-    return map_tensors(value, lambda tensor: tensor.to(device))
+    return map_tensors(value, lambda tensor: on_device(tensor, device))
 
 
 def numbers_of(value: Any, depth: int = 6) -> list[Any]:

@@ -1,7 +1,7 @@
 """Any structure of arguments or outputs as plain byte tensors, since every dtype must cross the process boundary.
 
-The first tensor is a JSON skeleton, the others are the leaves' memory. Sizes and strides are kept, so a non-contiguous
-input arrives non-contiguous. `backends.wire` gives every leaf memory of its own on the other side.
+The first tensor is a JSON skeleton, the others are the leaves' memory. Sizes, strides and the place in that memory are kept, so
+a slice arrives as a slice. `backends.wire` gives every leaf memory of its own on the other side.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 _DEEPEST = 12
+_MOST_BEFORE, _FEW = 16, 64
+"""The memory before a slice is kept where it has at most so many times as many elements, or as few elements would have."""
 _KEYS = (str, int, float, bool, bytes, type(None), tuple)
 
 
@@ -105,11 +107,20 @@ def settled(value: Any) -> Any:
 
 
 def same_layout(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy with the same strides, those of an expanded tensor (0) included."""
+    """Return a copy with the same strides, those of an expanded tensor (0) included, at the same place of its memory."""
     if not tensor.numel():
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     plain = tensor.detach().resolve_conj().resolve_neg()
-    return memory_of(plain).clone().as_strided(plain.size(), plain.stride(), 0)
+    memory, before = memory_and_before(plain)
+    return memory.clone().as_strided(plain.size(), plain.stride(), before)
+
+
+def on_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor on the device, a copy with the same layout where it lies on another one: `to` would close gaps."""
+    if tensor.device.type == device.type or not tensor.numel() or tensor.is_conj() or tensor.is_neg():
+        return tensor.to(device)
+    memory, before = memory_and_before(tensor)
+    return memory.to(device).as_strided(tensor.size(), tensor.stride(), before)
 
 
 def changed_copy(value: Any, change: Callable[[torch.Tensor, torch.Tensor], bool]) -> Any | None:
@@ -134,6 +145,13 @@ def changed_copy(value: Any, change: Callable[[torch.Tensor, torch.Tensor], bool
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the memory from a tensor's first element to its last, as a vector; gaps between elements are part of it."""
     return tensor.as_strided((_span(tensor),), (1,))
+
+
+def memory_and_before(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Return the memory of a slice with what lies before it, and how much that is: a host may count places from there."""
+    before, span = int(tensor.storage_offset()), _span(tensor)
+    before = before if before <= _MOST_BEFORE * max(span, _FEW) else 0
+    return tensor.as_strided((before + span,), (1,), int(tensor.storage_offset()) - before), before
 
 
 def once(tensor: torch.Tensor) -> torch.Tensor:
@@ -185,13 +203,14 @@ def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
 def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise Unpackable(f"a {type(value).__name__} is no plain tensor")
-    plain = value.detach().resolve_conj().resolve_neg().cpu()
+    plain = value.detach().resolve_conj().resolve_neg()
     dtype = str(plain.dtype).removeprefix("torch.")
     entry: dict[str, Any] = {"tensor": len(leaves), "dtype": dtype, "size": list(plain.shape)}
-    if plain.numel() and not plain.is_contiguous():
-        entry["stride"] = list(plain.stride())
-        plain = torch.as_strided(plain, (_span(plain),), (1,))
-    flat = plain.contiguous().reshape(-1).as_strided((plain.numel(),), (1,))  # of one element, the stride may be anything
+    if plain.numel() and (plain.storage_offset() or not plain.is_contiguous()):
+        strides = list(plain.stride())
+        plain, before = memory_and_before(plain)
+        entry |= {"stride": strides, "before": before}
+    flat = plain.cpu().contiguous().reshape(-1).as_strided((plain.numel(),), (1,))  # of one element, the stride may be anything
     if not flat.numel():
         flat = torch.empty(0, dtype=torch.uint8)
     leaves.append(flat.view(torch.uint8))
@@ -228,5 +247,5 @@ def _decode_tensor(item: Any, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
     flat = leaves[item["tensor"]]
     flat = flat.view(dtype) if flat.numel() else torch.empty(0, dtype=dtype)
     if "stride" in item:
-        return torch.as_strided(flat, tuple(item["size"]), tuple(item["stride"]))
+        return torch.as_strided(flat, tuple(item["size"]), tuple(item["stride"]), item["before"])
     return flat.reshape(tuple(item["size"]))

@@ -24,6 +24,8 @@ REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 `WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
 `EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
+WEIGHTS = "weights"
+"""In the name of a way: drawn weights are below zero, too."""
 TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
@@ -32,7 +34,7 @@ _MISSES = 5
 """One number of so many is none then, or has the other sign."""
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
-_BOTH, _UP, _DOWN = "both", "up", "down"
+_BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
 _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
 _TINY = (8, 16, 24)
@@ -43,12 +45,13 @@ _MOST_EQUAL = 31 / 32
 """The part of rows that are equal to another one, where only rounding shows."""
 TOLD = (
     "an operator of the reference changes nothing for the task's own inputs (a bound that they do not "
-    "reach); in this pass they come there: of both signs, large or no numbers, and only gross errors counted"
+    "reach); in this pass they come there: of both signs, large or no numbers, or all sums of products are below "
+    "zero, and only gross errors counted"
 )
 TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
-    "pass they come there: whole rows are zero or have the other sign, elements are alike or lie halfway between whole numbers, "
-    "or no whole number is the least"
+    "pass they come there: whole rows are zero or have the other sign, also sums of products, elements are alike or lie halfway "
+    "between whole numbers, or no whole number is the least"
 )
 TOLD_CODES = (
     "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
@@ -81,12 +84,16 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
     return {name: whole for name, whole in idle.items() if not (wide and f"({sides.FAR})" in name)}
 
 
-def reaching(inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]] = tuple) -> Ways:
+def reaching(
+    inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]] = tuple, *, weights: bool = False
+) -> Ways:
     """Yield inputs that may come to what is idle, first those of the size of the task's own.
 
-    `divisors` returns the numbers by which scales may divide.
+    `divisors` returns the numbers by which scales may divide; `weights`: there may be other ones.
     """
-    kinds = [*_kinds(inputs, idle), *_codes(inputs, idle, divisors)]
+    below = [name for name, whole in idle.items() if not whole and any(f"({side})" in name for side in signed.ROWS)]
+    rest = {name: whole for name, whole in idle.items() if name not in below}
+    kinds = [*_opposed(inputs, below, weights=weights), *(_kinds(inputs, rest) if rest else ()), *_codes(inputs, idle, divisors)]
     for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
@@ -106,6 +113,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for power in _TINY if has(sides.BESIDE) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
+    for way in (_BOTH, _DOWN) if whole else ():
+        yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
@@ -129,6 +138,18 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
     if not alone:
         yield f"{WITHIN} missing", partial(_without_least, inputs)
+
+
+def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs one of which, or whose weights, are below zero and the others above it: so are sums of their products."""
+    count = sum(skewed.movable(inputs))
+    targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
+    targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
+    far = any(f"({sides.SUNK})" in name for name in below)
+    for name, (target, ends) in targets.items() if below else ():
+        yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
+        for most in ends if far else ():
+            yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
 
 
 def _codes(
@@ -172,20 +193,22 @@ def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Way
         yield f"{MEET} within", found
 
 
-def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_to: Callable[[Any], set[str]]) -> tuple[str, Any]:
+def chosen(
+    ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_to: Callable[[str, Any], set[str]]
+) -> tuple[str, Any]:
     """Return what the way is called that comes to most of what is idle, and its inputs; "" and None: none comes to anything.
 
     Args:
         ways: to choose from; what those of that size come to does not count for the later ones, where only gross errors do.
         idle: what was idle in every pass.
         known: what each way comes to, as far as somebody asked; what is chosen is taken off.
-        come_to: asks the reference what some inputs come to.
+        come_to: asks the reference what the inputs of a way come to.
     """
     best, most, found = "", 0, None
     exact: set[str] = set()
     for name, moved in ways:
         if name not in known:
-            known[name] = come_to(moved)
+            known[name] = come_to(name, moved)
         comes = known[name].intersection(idle)
         if not name.startswith(REACH):
             exact |= comes
@@ -194,7 +217,7 @@ def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_t
         if (count := len(comes)) > most:
             best, most, found = name, count, moved
     known[best] = set()
-    return best.split(" ")[0], found
+    return best, found
 
 
 def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | None:
@@ -216,8 +239,8 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | 
     return changed_copy(inputs, change)
 
 
-def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | None:
-    """Return inputs far beyond the task's; None where none can be."""
+def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool, zeros: bool = False) -> Any | None:
+    """Return inputs far beyond the task's, of whole numbers some `zeros`; None where none can be."""
     movable = iter(skewed.movable(inputs))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -226,6 +249,8 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
             return True
         if whole and holds_integers(tensor):
             _spread_whole(copy, way)
+            if zeros and not is_sorted(tensor):
+                memory_of(copy)[::_SHARE] = 0
             return tensor.numel() > 1
         return False
 

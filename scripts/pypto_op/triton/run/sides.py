@@ -25,15 +25,17 @@ GUARD, NAN, WRAPS, UNNAMED = "guard of zero", "nan", "wraps", "unnamed place"
 NOTHING, TWICE, ONE_SIGN = "zero against zero", "twice in a row", "one sign"
 """Of a comparison: zeros on both sides, which no rounding parts; several elements equal to what stands for their row.
 
-Of a greatest or a least whole number: a row of the other sign, where both signs are drawn; a padding of zero is the answer there.
+Of a greatest or a least element: a row of the other sign, where there are both signs; a padding of zero is the answer there.
 """
+SUNK = "far below"
+"""Of a softmax: a row so far below zero that nothing is left of it beside a padding of zero, or a maximum that begins at zero."""
 AT = "at the number"
 """Of a comparison of what was computed: elements that are exactly the number, where no rounding parts the two sides."""
 BESIDE = "beside a small number"
 """Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
 OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE)
 """Sides to which zeros alone come, or what is nearly zero."""
-NEEDLESS = (FAR, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, AT, *OF_ZERO)
+NEEDLESS = (FAR, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO)
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -104,7 +106,8 @@ _FLOATS: dict[str, Callable[[Any, Any], Bounds]] = {
 
 Products of logarithms, and the usual series, are right above zero alone.
 """
-_SOFT = ("_softmax", "_log_softmax", "logsumexp", "sigmoid", "silu")
+_SUMS_OF_EXPONENTIALS = ("_softmax", "_log_softmax", "logsumexp")
+_SOFT = (*_SUMS_OF_EXPONENTIALS, "sigmoid", "silu")
 _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "softplus": lambda args, kwargs: (None, max(_EXP, _SOFT_BOUND(args, kwargs)) / (_SOFT_FACTOR(args, kwargs) or 1.0)),
     **dict.fromkeys((*_SOFT, "logaddexp", "logcumsumexp"), lambda args, kwargs: (None, _EXP)),
@@ -210,6 +213,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     if name in _ZEROS:
         return {ZERO: not bool((given == 0).any())}
     found = {ROOT: not bool((out == 0).any())} if name in _ROOTS and given.is_floating_point() else {}
+    if name in _SUMS_OF_EXPONENTIALS and given.is_floating_point() and given.dim():
+        found[SUNK] = not bool((given.amax(args[1]) < -_EXP).any())
     return found | _bounded(name, args, kwargs, given)
 
 
@@ -314,9 +319,10 @@ def is_seldom_halfway(given: torch.Tensor) -> bool:
 
 
 def _one_sign(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str, bool]:
-    """Whether whole numbers of both signs have no row of the sign that the other extreme has."""
+    """Whether floats, or whole numbers of both signs, have no row of the sign that the other extreme has."""
     axis = args[1] if len(args) > 1 else kwargs.get("dim")
-    if given.is_floating_point() or isinstance(axis, torch.Tensor) or not bool((given < 0).any() and (given > 0).any()):
+    both = given.is_floating_point() or bool((given < 0).any() and (given > 0).any())
+    if isinstance(axis, torch.Tensor) or not both:
         return {}
     greatest = name in ("max", "argmax", "amax")
     rows = given if axis not in (None, []) else given.reshape(-1)

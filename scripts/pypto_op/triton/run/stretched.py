@@ -2,14 +2,15 @@
 
 A task draws labels up to 100 for a table of 300 rows, and a kernel that keeps them in eight bits is right. So one pass stretches
 whole numbers. Where they name rows, or are compared with places in their order, they reach the last one. Where the reference
-only computes with them, they become large. Their order, their sign, zero and what is equal stay.
+only computes with them, they become large. Their order, their sign, zero and what is equal stay. Where they name the places that
+something is added to, and were drawn one by one, two are equal: a kernel that adds without atomics loses one of them.
 
 How a reference uses them is seen while it runs. Where it uses them otherwise (a size, a position that is computed), they stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -21,8 +22,8 @@ from pypto_op.triton.run.packing import address, changed_copy, holds_integers, m
 MOVE = "stretched"
 """The name of this move, beside those of `skewed`."""
 TOLD = (
-    "the whole numbers of this pass reach as far as the reference takes them: the last rows that they may name, full lengths, "
-    "large ones where it only computes with them"
+    "the whole numbers of this pass reach as far as the reference takes them: the last rows that they may name, also twice, full "
+    "lengths, large ones where it only computes with them"
 )
 _CAPS = (30, 22, 14)
 """Powers of two that whole numbers may reach; the first is tried first."""
@@ -35,16 +36,19 @@ _ROWS = frozenset((
     "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_reduce",
 ))  # fmt: skip
 """They are given a tensor, an axis of it, and places on that axis."""
+_ADDS = frozenset(("scatter_add", "scatter_reduce", "index_add", "index_reduce"))
 _TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only"))
 _LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
 _PICKS = frozenset(("gather", "index_select", "index"))
 _COPIES = frozenset(("clone", "_to_copy"))
 _VIEWS = frozenset(("_unsafe_view", "unsqueeze", "squeeze", "transpose", "t"))
 """Operators that look at the same numbers though torch calls them no views: a copy of no account, and what is done in place."""
+_TO_FLOATS = frozenset(("_to_copy", "div"))
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
-    "add", "sub", "rsub", "mul", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_not", "__rshift__", "bitwise_right_shift", "amax", "amin", "max", "min", "sort", "maximum", "minimum",
+    "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max",
+    "min", "sort", "maximum", "minimum",
     "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
@@ -60,7 +64,9 @@ class _Uses(DispatchMode):
         most: by position of a tensor: the greatest number that names a row, or fits beside places in their order.
         computed: the positions of those that are computed with.
         summed: of those, which are added up.
+        floats: those that become floats: what reaches a last row or place may, too (a mean over lengths).
         other: those that are used otherwise.
+        added: those that name places which something is added to.
     """
 
     def __init__(self, inputs: Any) -> None:
@@ -68,7 +74,9 @@ class _Uses(DispatchMode):
         self.most: dict[int, int] = {}
         self.computed: set[int] = set()
         self.summed: set[int] = set()
+        self.floats: set[int] = set()
         self.other: set[int] = set()
+        self.added: set[int] = set()
         held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
         self._own = {address(tensor): position for position, tensor in held}
         self._made: dict[int, set[int]] = {}  # memory of what was computed with them
@@ -101,10 +109,14 @@ class _Uses(DispatchMode):
             self._note_order(name, args)
         elif (rows := list(_rows(name, args))) or name in _PICKS:
             self._note_rows(name, args, rows, used, made)
+            if name in _ADDS or (name == "index_put" and len(rows) == 1 and True in args[3:4]):
+                self.added |= {own for places, _ in rows if (own := self._own.get(address(places))) is not None}
         elif name in _COMPUTES and whole:
             self.computed |= used
             self.summed |= used if name in _SUMS else set()
             self._made |= dict.fromkeys(map(address, made), used)
+        elif name in _TO_FLOATS:
+            self.floats |= used
         else:
             self.other |= used
 
@@ -141,24 +153,25 @@ class _Uses(DispatchMode):
         return self._made.get(address(tensor), set()) if own is None else {own}
 
 
-def ways(inputs: Any, call: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
+def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
     """Yield what the move is called and inputs whose whole numbers reach farther, those that reach farthest first.
 
     Args:
         inputs: stay as they are.
         call: calls the reference; it may raise.
+        repeating: by tensor, whether two of its numbers may be equal.
     """
     if not any(map(holds_integers, tensors_of(inputs))):
         return
     with _Uses(inputs) as uses:
         call(inputs)
-    for power in _CAPS if uses.computed - {*uses.most} - uses.other else _CAPS[:1]:
-        found = _stretched(inputs, uses, 2**power)
+    for power in _CAPS if uses.computed - {*uses.most} - uses.other - uses.floats else _CAPS[:1]:
+        found = _stretched(inputs, uses, 2**power, repeating)
         if found is not None and _keeps_order(inputs, found) and _fits(found, call):
             yield f"{MOVE} {power}", found
 
 
-def _stretched(inputs: Any, uses: _Uses, cap: int) -> Any | None:
+def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) -> Any | None:
     positions = iter(range(len(tensors_of(inputs))))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -168,8 +181,9 @@ def _stretched(inputs: Any, uses: _Uses, cap: int) -> Any | None:
         memory = memory_of(copy)
         greatest, limit = int(memory.long().abs().max()), torch.iinfo(tensor.dtype).max
         if position in uses.most:
-            return _reach(memory, min(uses.most[position], limit))
-        if position not in uses.computed or greatest < _FLAGS:
+            repeats = position in uses.added and repeating[position : position + 1] == [True] and _repeat(memory)
+            return _reach(memory, min(uses.most[position], limit)) or repeats
+        if position not in uses.computed - uses.floats or greatest < _FLAGS:
             return False
         short = tensor.element_size() <= 4 and position in uses.summed
         factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
@@ -187,6 +201,14 @@ def _reach(memory: torch.Tensor, most: int) -> bool:
     if not 0 < greatest < most:
         return False
     memory.copy_(torch.where(memory > 0, memory.long() * most // greatest, memory.long()))
+    return True
+
+
+def _repeat(memory: torch.Tensor) -> bool:
+    """Let the last number be equal to the first one, where none is equal to another."""
+    if len(memory) < 2 or bool((memory.sort().values.diff() == 0).any()):
+        return False
+    memory[-1] = memory[0]
     return True
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
 from pypto_op.triton.run.results import sealed
-from pypto_op.triton.run.targets import versions
+from pypto_op.triton.run.targets import Target, versions
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.passes import Run
 
+_ASKS = ("TRITON_INTERPRET", "knobs.runtime.interpret", "InterpretedFunction")
+_ASKED = "the implementation asks whether Triton interprets it ({}): what it does on a device was not judged"
 _LONGEST = 2000
 _MOST_NUMBERS = 8
 
@@ -28,7 +30,7 @@ def of(run: Run, status: str, error: str | None) -> dict[str, Any]:
         "impl_name": run.project.impl_name,
         **of_cases(run.cases, run.total, status, error),
         "backend": str(run.place.target) if run.place else "none",
-        "caveats": [*(run.place.caveats if run.place else ()), *doubts(run.cases), *run.unlaunched],
+        "caveats": [*(run.place.caveats if run.place else ()), *doubts(run.cases), *run.unlaunched, *_asked(run)],
         "seeds": run.seeds,
         "policy": policy.as_dict() if policy else {},
         "hashes": run.hashes | ({"policy": policy.digest()} if policy else {}),
@@ -61,6 +63,14 @@ def of_cases(cases: Sequence[Case], total: int | None, status: str, error: str |
         "status": status,
         "error": None if error is None else error[:_LONGEST],
     }
+
+
+def _asked(run: Run) -> list[str]:
+    """Return what to say of a file that may do something else on a device than in the interpreter, where it was judged."""
+    if run.place is None or run.place.target is not Target.INTERPRET or not run.project.impl.is_file():
+        return []
+    text = run.project.impl.read_text(encoding="utf-8", errors="replace")
+    return [_ASKED.format(word) for word in _ASKS if word in text][:1]
 
 
 def doubts(cases: Sequence[Case]) -> list[str]:

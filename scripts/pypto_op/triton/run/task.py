@@ -77,12 +77,14 @@ class Task:
         self._same = fixed.Same()
         self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
-        self._comes = comes.Comes(self._device, self._numbers, self._suits.come_to)
+        self._comes = comes.Comes(self._device, self._numbers, self._comes_to)
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
+        self._turned = False  # drawn weights are below zero
         self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
         self._called = gradients.Caller(self._renewed)
+        self._repeating: list[bool] = []  # which tensors of the arguments may hold a number twice (`draws`)
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -131,19 +133,20 @@ class Task:
             return None, {"same": True}
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._called.wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
+        self._repeating = [self._draws.may_repeat(tensor) for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
-        weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts["one_value"] = one_value.found(inputs)
         if index not in self._movable:
             self._movable[index] = skewed.movable(self._inputs)
-            facts |= self._known(own, inputs, weights)
+            facts |= self._known(own, inputs)
         facts |= self._moved(own, message)
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
         self._reloads = message["reloads"]
         facts["reloaded"] = self._reloads and message["used"]
         reloads = reloaded.names(self._model) if self._reloads else []
+        weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
         self._first, self._other = None, None
         if message["after"]:
@@ -178,7 +181,7 @@ class Task:
         seed = message["seed"]
         seed_all(seed)
         own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
-        self._varied = []
+        self._varied, self._turned = [], False
         if message["move"] == constructor.MOVE:
             self._init = constructor.moved(own, message["places"])
         if not self._builds(seed, other=self._init is not own):
@@ -200,7 +203,7 @@ class Task:
         facts: dict[str, Any] = {"same_inputs": self._same.note(index, self._inputs, self._movable[index])}
         self._places = message["places"]
         told = move == constructor.MOVE and self._tells_of(own, message["seed"])
-        facts["skewed"] = move if told else self._skew(index, move, message["seed"])
+        facts["skewed"] = move if told else self._skew(index, move, message["seed"], weights=reaching.WEIGHTS in message["vary"])
         facts["picked"] = facts["skewed"] == skewed.FAR and index in self._suits.picked
         facts["edged"] = move == skewed.UP and self._edge(index, message["seed"])
         if move == one_value.OTHER:
@@ -217,32 +220,37 @@ class Task:
         found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
         return [models.placed(one, self._device) for one in map_tensors(found, torch.Tensor.detach)]
 
-    def _known(self, own: constructor.Given, inputs: list[Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+    def _known(self, own: constructor.Given, inputs: list[Any]) -> dict[str, Any]:
         """Return what may be moved of a case that is met for the first time, and what cannot."""
+        tensors = [*tensors_of(inputs), *models.weights_of(self._model).values()]
         return {
             "one_sign": skewed.of_one_sign(self._inputs),
             "masks": masks.found(inputs),
             "redrawn": any(map(neighbours.is_whole, tensors_of(inputs))),
             "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
-            "given": constructor.found(own, self._needed("Model"), [*tensors_of(inputs), *weights.values()]),
+            "given": constructor.found(own, self._needed("Model"), tensors),
         }
 
-    def _skew(self, index: int, move: str, seed: int) -> str:
-        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
+    def _skew(self, index: int, move: str, seed: int, *, weights: bool) -> str:
+        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`).
+
+        `weights`: the implementation takes others.
+        """
         if move in ("", constructor.MOVE) or not self._suits.may(index, move):
             return ""
         if move == one_value.OTHER:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == stretched.MOVE:
-            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed))
+            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
-            name, moved = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed)
+            name, moved = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed, weights=weights)
             self._inputs = moved if name else self._inputs
-            return name
+            self._turn(seed, on=reaching.WEIGHTS in name)
+            return name.partition(" ")[0]
         elif move == whole.MOVE:
             ((place, (value,)),) = self._places.items()
             move, moved = f"{move} {place} {value}", whole.moved(self._inputs, place, value)
@@ -256,6 +264,19 @@ class Task:
             return move
         lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._suits.overflowed else ()
         return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
+
+    def _comes_to(self, name: str, moved: Any, seed: int) -> set[str]:
+        """Return what the inputs of a way, and its weights, come to; then the model is a new one of its own weights."""
+        self._turn(seed, on=reaching.WEIGHTS in name)
+        found = self._suits.come_to(moved, seed)
+        self._turn(seed, on=False)
+        return found
+
+    def _turn(self, seed: int, *, on: bool) -> None:
+        """Let the present model have drawn weights below zero, or its own."""
+        if self._turned is not on:
+            self._turned, self._model = on, None
+            self._model = self._build(seed)
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
@@ -310,6 +331,8 @@ class Task:
         model = models.build(self._needed("Model"), init or self._init, seed, device or self._device, self._path)
         if self._varied:
             filled.vary(model, self._varied, seed)
+        if self._turned:
+            filled.below_zero(model)
         return model
 
     def _warm(self, seed: int) -> int:
