@@ -30,6 +30,14 @@ PRODUCTS = "import torch\n\n\ndef op_golden(q, k):\n    return torch.softmax(tor
 
 
 MINIMUM = "def op_golden(x):\n    return x - x.amin(-1, keepdim=True)\n"
+ONLINE = """import torch
+
+
+def op_golden(x):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    most = x.to(wide).amax(-1, keepdim=True).clamp(min=torch.finfo(wide).min)
+    return torch.exp(x.to(wide) - most)
+"""
 DOUBLE = "def op_golden(x):\n    return x * 2.0\n"
 SOFTMIN = "import torch\n\n\ndef op_golden(x):\n    cost = x.float()\n    return torch.softmax((1.0 - cost) / 2.0, dim=-1)\n"
 
@@ -82,6 +90,7 @@ def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path)
     above = {"input_ranges": {"x": "[0, inf)"}}
     rows = [(SOFTMAX, {}, {"lowest"}), (SOFTMAX, bounded, set()), (DOUBLE, {}, set()), (MINIMUM, {}, {"highest"})]
     rows += [(SOFTMIN, {}, {"lowest", "highest"}), (SOFTMIN, above, {"highest"}), (SOFTMAX, above, set())]
+    rows += [(ONLINE, {}, {"lowest"})]
     for number, (golden, said, found) in enumerate(rows):
         ws = placed(tmp_path / str(number), [tensor("x")], **said)
         ws.golden.write_text(golden)

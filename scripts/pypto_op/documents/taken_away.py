@@ -14,6 +14,7 @@ _NEGATES = frozenset({"neg", "neg_", "negative", "negative_", "softmin"})
 _SUBTRACTS = frozenset({"sub", "sub_", "subtract", "subtract_"})
 _OF_MANY = LARGEST | frozenset(REDUCES)
 """What is taken away of a row's maximum or mean is not the row."""
+_PLAIN = frozenset({"shape", "ndim", "dtype", "device"})
 
 
 def taken_away(path: Path, function: str) -> frozenset[str]:
@@ -62,8 +63,10 @@ def _origins(function: Function) -> dict[str, set[str]]:
 
 
 def _own_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names in an expression, without those that a reduction makes one value of."""
+    """Yield the names in an expression, without those that a reduction makes one value of, or that only give a dtype."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and called(node) in _OF_MANY:
+        return
+    if isinstance(node, ast.Attribute) and node.attr in _PLAIN:
         return
     if isinstance(node, ast.Name):
         yield node.id
