@@ -425,6 +425,16 @@ def test_what_is_carried_over_many_tiles_by_a_share_still_counts_in_the_last(
         assert float((values["g"] - case["draw_offset"]["g"]).abs().max()) < 1e-3 and float(values["x"].std()) > 0.1
 
 
+@pytest.mark.parametrize("walked", [False, True])
+def test_next_to_an_end_one_row_is_far_longer_where_the_golden_walks_none(walked: bool, tmp_path: Path) -> None:
+    """A slope next to 0 shows a distance beyond 1024; a walk of so many steps would cost each verdict its time."""
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], input_ranges={"g": "[0, 1]"})
+    walk = "    for row in x:\n        g = g * row\n" if walked else ""
+    ws.golden.write_text(f"def op_golden(x, g):\n{walk}    return x * g\n")
+    cases = [case for case in suite_cases.cases(gather(ws)) if "g_near_0" in case["id"]]
+    assert [case["shape"]["S"] > 1024 for case in cases] == [not walked, False], cases
+
+
 def test_one_tensor_is_unlike_the_others(tmp_path: Path) -> None:
     cases = suite_cases.cases(gather(placed(tmp_path, [tensor("x"), tensor("g")])))
     zones = [case.get("draw_zone") for case in cases]

@@ -1,4 +1,4 @@
-"""Rows far below zero: a running maximum that begins at -1e9 or -1e30 was never wrong, because no row lay below that."""
+"""Rows far from zero: a running maximum that begins at -1e9 or -1e30 was never wrong, because no row lay below that."""
 
 from __future__ import annotations
 
@@ -29,12 +29,28 @@ def op_golden(x):
 PRODUCTS = "import torch\n\n\ndef op_golden(q, k):\n    return torch.softmax(torch.matmul(q, k.transpose(-1, -2)), dim=-1)\n"
 
 
-def suite_of(op: str, folder: Path, only: str) -> fresh_kernels.Kernel:
-    """Make an example's suite of the cases with a word in their id; return its kernel."""
+MINIMUM = "def op_golden(x):\n    return x - x.amin(-1, keepdim=True)\n"
+ONLINE = """import torch
+
+
+def op_golden(x):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    most = x.to(wide).amax(-1, keepdim=True).clamp(min=torch.finfo(wide).min)
+    return torch.exp(x.to(wide) - most)
+"""
+DOUBLE = "def op_golden(x):\n    return x * 2.0\n"
+SOFTMIN = "import torch\n\n\ndef op_golden(x):\n    cost = x.float()\n    return torch.softmax((1.0 - cost) / 2.0, dim=-1)\n"
+
+
+def suite_of(op: str, folder: Path, only: str, turned: str = "") -> fresh_kernels.Kernel:
+    """Make an example's suite of the cases with a word in their id; return its kernel. The golden negates `turned`."""
     root = folder / "custom" / op
     for name in ("SPEC.md", "DESIGN.md", f"{op}_golden.py", "eval/module_interfaces.yaml"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(OPS / op / name, root / name)
+    golden = root / f"{op}_golden.py"
+    if turned:
+        golden.write_text(golden.read_text().replace(turned, f"-{turned}"))
     assert command("harness", "new", "--no-rehearsal", root).code == 0
     path = root / "eval" / "adversarial_suite.json"
     document = json.loads(path.read_text())
@@ -54,17 +70,36 @@ def test_a_maximum_that_begins_too_high_is_refused(op: str, starts: tuple[float,
         assert (row["status"] == "PASS") is (text == right.text), (start, row)
 
 
+@pytest.mark.sim
+@pytest.mark.slow
+def test_a_maximum_of_what_is_taken_away_is_tried_below_its_beginning(tmp_path: Path) -> None:
+    """A softmax of costs: each row that lay far below zero lay far above it for the maximum."""
+    right = suite_of("softmax", tmp_path, "highest", turned="x.to(wide)")
+    for start in ("-3.4028234663852886e38", "-1e9", "-1e30"):
+        text = right.text.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
+        wide = "x_tile if dtype == pypto.DT_FP32 else pypto.cast(x_tile, pypto.DT_FP32)"
+        assert wide in text
+        text = text.replace(wide, f"({wide}) * -1.0")
+        row = fresh.judged("softmax", tmp_path / "custom" / "softmax", fresh_kernels.Kernel("right", start, "", text))
+        assert (row["status"] == "PASS") is (start == "-3.4028234663852886e38"), (start, row)
+
+
 def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path) -> None:
     """A finite range holds no such row; an operator without a maximum has nothing to show on it."""
-    double, bounded = "def op_golden(x):\n    return x * 2.0\n", {"input_ranges": {"x": "[-100, 100]"}}
-    for number, (golden, said, found) in enumerate([(SOFTMAX, {}, 1), (SOFTMAX, bounded, 0), (double, {}, 0)]):
+    bounded = {"input_ranges": {"x": "[-100, 100]"}}
+    above = {"input_ranges": {"x": "[0, inf)"}}
+    rows = [(SOFTMAX, {}, {"lowest"}), (SOFTMAX, bounded, set()), (DOUBLE, {}, set()), (MINIMUM, {}, {"highest"})]
+    rows += [(SOFTMIN, {}, {"lowest", "highest"}), (SOFTMIN, above, {"highest"}), (SOFTMAX, above, set())]
+    rows += [(ONLINE, {}, {"lowest"})]
+    for number, (golden, said, found) in enumerate(rows):
         ws = placed(tmp_path / str(number), [tensor("x")], **said)
         ws.golden.write_text(golden)
-        cases = [case for case in suite_cases.cases(gather(ws)) if "lowest" in case["id"]]
-        assert len(cases) == found, (golden, said)
+        cases = [case for case in suite_cases.cases(gather(ws)) if "lowest" in case["id"] or "highest" in case["id"]]
+        assert {case["id"].split("_")[1] for case in cases} == found and len(cases) == len(found), (golden, said)
         for case in cases:
             x = made(ws, **{key: value for key, value in case.items() if key.startswith("draw_")})["x"]
-            assert bool(x.isfinite().all()) and float(x.max()) < -1e31
+            beyond = -x if "lowest" in case["id"] else x
+            assert bool(x.isfinite().all()) and float(beyond.min()) > 1e31
 
 
 @pytest.mark.slow

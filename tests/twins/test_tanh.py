@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +24,19 @@ def cell(old: torch.Tensor, new: torch.Tensor, gate: torch.Tensor) -> torch.Tens
     """What a recurrent cell keeps."""
     share = torch.sigmoid(gate)
     return (1.0 - share) * torch.tanh(new) + share * old
+
+
+def slope(grad: torch.Tensor, x: torch.Tensor, tanh: Callable[[torch.Tensor], torch.Tensor] = torch.tanh) -> torch.Tensor:
+    """What a GELU in its tanh form hands back: where x is far below 0, all that is left of 1 + tanh."""
+    factor = math.sqrt(2.0 / math.pi)
+    h = tanh(factor * (x + 0.044715 * x * x * x))
+    return grad * (0.5 * (1.0 + h) + 0.5 * x * (1.0 - h * h) * factor * (1.0 + 3 * 0.044715 * x * x))
+
+
+def slope_by_sigmoid(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    factor = math.sqrt(2.0 / math.pi)
+    rest = 1.0 / (torch.exp(2.0 * factor * (x + 0.044715 * x * x * x)) + 1.0)
+    return grad * ((1.0 - rest) + x * rest * (1.0 - rest) * 2.0 * factor * (1.0 + 3 * 0.044715 * x * x))
 
 
 def by(tanh: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -56,6 +70,20 @@ def test_by_an_exponential_it_is_right(name: str, scale: float) -> None:
     for seed in range(4):
         verdict = Judge(cell, values(seed, scale), get_policy("twin@2"))(by(RIGHT[name]))
         assert verdict.status == "PASS", (seed, verdict.summary)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.0), (-6.0, 0.0), (-6.0, -3.0), (-8.0, -4.0), (3.0, 8.0)])
+def test_beside_minus_1_each_form_is_right(ends: tuple[float, float]) -> None:
+    """Two forms of three were refused where all of x lay below -3."""
+    forms = [lambda grad, x, tanh=tanh: slope(grad, x, tanh) for tanh in RIGHT.values()]
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        x = ends[0] + (ends[1] - ends[0]) * torch.rand(51, 64, generator=generator)
+        judge = Judge(slope, (torch.randn(51, 64, generator=generator), x), get_policy("twin@2"))
+        for form in (*forms, slope_by_sigmoid):
+            verdict = judge(form)
+            assert verdict.status == "PASS", (seed, verdict.summary)
+        assert not judge.takes(lambda grad, x: slope(grad, x, WRONG["rounded to 16 bits"]))
 
 
 @pytest.mark.parametrize("name", WRONG)

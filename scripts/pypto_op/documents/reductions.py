@@ -42,6 +42,11 @@ LARGEST = frozenset(
 )
 """Functions that find the largest of many values, which a kernel carries from tile to tile."""
 
+SMALLEST = frozenset(
+    {"amin", "min", "argmin", "aminmax", "cummin", "minimum", "sort", "argsort", "kthvalue", "median", "softmin"}
+)
+"""Functions that find the smallest of many values."""
+
 COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
 """Functions that compare, where no operator is written."""
 

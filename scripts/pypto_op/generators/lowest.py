@@ -1,12 +1,14 @@
-"""Rows that lie below every number that a kernel may begin a running maximum with, such as -1e9 or -1e30."""
+"""Rows that lie beyond every number that a kernel may begin a running maximum or minimum with, such as -1e9 or 1e30."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from pypto_op.documents import golden_scan, ranges
 from pypto_op.documents.knobs import SCALE, ZONE
-from pypto_op.documents.reductions import LARGEST
+from pypto_op.documents.reductions import LARGEST, SMALLEST
+from pypto_op.documents.taken_away import taken_away
 from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.values import floating_of_many_rows, widest
 from pypto_op.vocabulary import Level
@@ -21,18 +23,35 @@ which many right kernels hide what is masked."""
 
 
 def add(maker: Maker) -> None:
-    """Add such rows of each tensor where the golden takes a maximum, or a softmax; where it multiplies matrices, of products."""
+    """Add such rows of each tensor where the golden takes a maximum, or a softmax; where it multiplies matrices, of products.
+
+    Where it takes a minimum, or a maximum of what a tensor is taken away from, rows far above zero.
+    """
     sources = maker.sources
-    if not golden_scan.calls(sources.ws.golden, sources.ws.golden_name(), LARGEST):
+    golden = sources.ws.golden, sources.ws.golden_name()
+    ends = [golden_scan.calls(*golden, names) for names in (LARGEST, SMALLEST)]
+    if not any(ends):
         return
-    if golden_scan.multiplies_matrices(sources.ws.golden, sources.ws.golden_name()):
+    if golden_scan.multiplies_matrices(*golden):
         _products(maker)
         return
     dtype = next((word for word in _REACH if word in sources.spec.supported_dtypes), widest(sources))
     scale = _SCALE_OF_HALF if dtype == "float16" else _SCALE
+    for word, name in _sides(maker, *ends):
+        knobs = {ZONE: {name: "low"}, SCALE: {name: scale if word == "lowest" else -scale}}
+        maker.add(Level.L5, f"{word}_{name}", maker.ragged, dtype=dtype, knobs=knobs)
+
+
+def _sides(maker: Maker, largest: bool, smallest: bool) -> Iterator[tuple[str, str]]:
+    """Yield, with a word for the side, each tensor that may lie beyond what such a kernel begins with."""
+    sources = maker.sources
+    away = taken_away(sources.ws.golden, sources.ws.golden_name())
     for name in sources.floating[:_MOST_TENSORS]:
-        if ranges.of(sources.spec.shape_constraints, name).low == -math.inf:
-            maker.add(Level.L5, f"lowest_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "low"}, SCALE: {name: scale}})
+        said = ranges.of(sources.spec.shape_constraints, name)
+        if said.low == -math.inf and (largest or name in away):
+            yield "lowest", name
+        if said.high == math.inf and (smallest or name in away):
+            yield "highest", name
 
 
 def _products(maker: Maker) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pypto_op.documents import ranges
+from pypto_op.documents import golden_scan, ranges
 from pypto_op.documents.knobs import OFFSET, ZONE
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.sources import Sizes
 from pypto_op.vocabulary import Level
 
 _MOST_TENSORS = 2
+_FAR_ROW = 1155
+"""A row on which distances up to 1024 end: a slope of a ten-thousandth shows what is wrong behind it."""
 
 
 def near_ends(maker: Maker) -> None:
@@ -22,12 +25,22 @@ def near_ends(maker: Maker) -> None:
 
     In each dtype: what is carried may be rounded in one of them only.
     """
-    many = [case["shape"] for case in maker.cases if "_many_tiles" in case["id"]]
+    many = {axis: case["shape"] for case in maker.cases for axis in maker.long if f"_{axis}_many_tiles" in case["id"]}
+    walked = golden_scan.has_loops(maker.sources.ws.golden, maker.sources.ws.golden_name())
+    first, *others = maker.sources.spec.supported_dtypes
     for name, end in _ends(maker):
-        for shape in many:
-            for dtype in maker.sources.spec.supported_dtypes:
+        for axis, shape in many.items():
+            longer = shape if walked else _longer(maker, axis, shape)
+            for dtype, sizes in ((first, longer), *((other, shape) for other in others)):
                 knobs = {ZONE: {name: "tiny"}, OFFSET: {name: end}}
-                maker.add(Level.L4, f"{name}_near_{end:g}", shape, dtype=dtype, knobs=knobs)
+                maker.add(Level.L4, f"{name}_near_{end:g}", sizes, dtype=dtype, knobs=knobs)
+
+
+def _longer(maker: Maker, axis: str, shape: Sizes) -> Sizes:
+    """Return a shape with a far longer axis, where no other axis grows with it, nor a tensor beyond what a case may hold."""
+    longer = maker.sources.fitted(shape, {axis: _FAR_ROW}, up=True)
+    alone = {**longer, axis: shape[axis]} == shape
+    return longer if alone and maker.sources.legal(longer) and maker.small(longer) else shape
 
 
 def _ends(maker: Maker) -> Iterator[tuple[str, float]]:
