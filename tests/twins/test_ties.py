@@ -108,6 +108,36 @@ def nucleus(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return kept / kept.sum(-1, keepdim=True), stays.sum(-1).to(torch.int32)
 
 
+@pytest.mark.parametrize("equal", [3, 9, 20, 31])
+@pytest.mark.parametrize("stable", ["first", "last"])
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_many_equal_values_may_be_taken_from_either_end(equal: int, stable: str, count: int) -> None:
+    """Behind a relu half of a row is 0; a kernel takes the places of such in order, or against it."""
+    x = torch.relu(noise(6, 32))
+    x[:, :equal] = 0.0
+    x = x.gather(1, torch.rand(x.shape, generator=torch.Generator().manual_seed(1)).argsort(1))
+    for sign in (1.0, -1.0):
+        values = sign * x
+        order = values.flip(1) if stable == "last" else values
+        places = order.sort(dim=1, descending=True, stable=True).indices[:, :count]
+        mine = 31 - places if stable == "last" else places
+        answers = [way[0].long() for way in ways(lambda x: torch.topk(x, count)[1], values)]  # noqa: B023 - called here
+        assert torch.equal(nearest(mine, answers), mine)
+        wrong = values.sort(dim=1).indices[:, :count]
+        told = values.gather(1, wrong) < values.gather(1, mine)
+        assert int((nearest(wrong, answers) != wrong)[told].sum()) >= 0.8 * int(told.sum())
+
+
+@pytest.mark.parametrize("equal", range(2, 9))
+def test_few_equal_values_may_stand_in_any_place(equal: int) -> None:
+    x = noise(4, 32)
+    x[:, 3 : 3 + equal] = 9.0
+    answers = [way[0].long() for way in ways(lambda x: torch.topk(x, 2)[1], x)]
+    for first, second in itertools.permutations(range(3, 3 + equal), 2):
+        mine = torch.tensor([[first, second]] * 4)
+        assert torch.equal(nearest(mine, answers), mine)
+
+
 def test_a_threshold_is_no_tie_for_the_value_that_it_was_taken_from() -> None:
     x = noise(64, 96)
     probs, count = nucleus(x)

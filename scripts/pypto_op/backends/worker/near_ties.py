@@ -15,6 +15,9 @@ from pypto_op.backends.worker.decisions import COMPARES, ORDERS, Step
 LONGEST = 8
 """Values of one row that may all change places; among more, some places are given to neighbours only."""
 
+_AS_SORTED, _BACKWARDS = 1, 2
+"""The ways that let a row take longer chains of equal values from its one end, and from its other."""
+
 SIDES = 4
 """Ways that move values beside a tie of numbers: all up, all down, and each by a draw, then against that draw."""
 
@@ -202,11 +205,17 @@ def _reordered(
     start, size = _rings(together, way)
     place = torch.arange(rows.shape[-1], device=wide.device).expand_as(start)
     target = start + (place - start + way - 1) % size
+    ways = int(size.max())
+    if way in (_AS_SORTED, _BACKWARDS):
+        first, count = _of_equal_values(together, gap)
+        long, end = count > LONGEST, first + count - 1
+        start, size = torch.where(long, first, start), torch.where(long, count, size)
+        target = torch.where(long, place if way == _AS_SORTED else first + end - place, target)
     apart = (ordered.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1, keepdim=True) * _APART).clamp(min=1e-30)
     spread = torch.where(size > 1, ordered + (place - start) * apart, ordered)
     found = rows.clone().scatter(-1, index, spread.gather(-1, target))
     back = found.reshape(wide.shape) if dim is None or not wide.dim() else found.movedim(-1, dim)
-    return (back if way else wide), int(size.max())
+    return (back if way else wide), ways
 
 
 def _neighbours(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -218,15 +227,38 @@ def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor
 
     A long chain is cut into rings of `LONGEST`, every second way half a ring later.
     """
+    place, begins = _chains(together)
+    chain, count = _counted(torch.where(begins, place, 0).cummax(-1).values)
+    later = torch.where(count > LONGEST, way % 2 * (LONGEST // 2), 0)
+    cut = (place - chain + later) % LONGEST == 0
+    return _counted(torch.where(begins | cut, place, 0).cummax(-1).values)
+
+
+def _of_equal_values(together: torch.Tensor, gap: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return, per place of sorted rows, where its chain of equal values starts and how many it has; 0 where some are not equal.
+
+    A kernel takes equal values from either end of a row, however many there are: half of a row may be 0 behind a relu.
+    """
+    place, begins = _chains(together)
+    start, count = _counted(torch.where(begins, place, 0).cummax(-1).values)
+    differs = torch.zeros(place.shape, dtype=torch.bool, device=place.device)
+    differs[..., 1:] = together & (gap != 0)
+    unequal = torch.zeros_like(start).scatter_add(-1, start, differs.to(start.dtype)).gather(-1, start)
+    return start, torch.where(unequal > 0, 0, count)
+
+
+def _chains(together: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the places of sorted rows, and at which of them a chain of values begins that may not be told apart."""
     width = together.shape[-1] + 1
     place = torch.arange(width, device=together.device).expand(*together.shape[:-1], width)
     begins = torch.ones(place.shape, dtype=torch.bool, device=place.device)
     begins[..., 1:] = ~together
-    chain = torch.where(begins, place, 0).cummax(-1).values
-    cut = (place - chain + (way % 2) * (LONGEST // 2)) % LONGEST == 0
-    start = torch.where(begins | cut, place, 0).cummax(-1).values
-    size = torch.zeros_like(start).scatter_add(-1, start, torch.ones_like(start)).gather(-1, start)
-    return start, size
+    return place, begins
+
+
+def _counted(start: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return starts, per place, and how many places have the same one."""
+    return start, torch.zeros_like(start).scatter_add(-1, start, torch.ones_like(start)).gather(-1, start)
 
 
 def _dim(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
