@@ -123,7 +123,7 @@ _SOURCES = (".py", ".yaml")
 def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
     """Plant a fault, verify, and ask the debugger; return what it said, what it should have said, and what that took."""
     from pypto_op.backends.base import Limits
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace

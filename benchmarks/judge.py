@@ -107,7 +107,7 @@ def _verify(folder: Path, op: str, cases: Sequence[Mapping[str, Any]], *, jobs: 
     """Judge `cases` of a copy of an example; return (wall seconds, processor seconds, report). The zygote is warm."""
     from pypto_op.backends import sim
     from pypto_op.backends.launcher import cpu_seconds
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace

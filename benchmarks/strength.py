@@ -112,7 +112,7 @@ def _variants(op: str, root: Path) -> dict[str, bool]:
     """Judge each honest variant by the case that the tests use; name -> accepted."""
     from tests.markdown_cases.examples import kernels
 
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace

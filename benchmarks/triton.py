@@ -53,8 +53,8 @@ def _script(file: Path) -> float:
 
 
 def _verify(quick: bool) -> Table:
-    from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.setup.project import Project
+    from pypto_op.triton.run.setup.request import Request
     from pypto_op.triton.run.verify import verify_triton
 
     per_case: list[float] = []

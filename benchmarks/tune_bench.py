@@ -14,8 +14,8 @@ from typing import Any
 def bench(name: str) -> Iterator[dict[str, Any]]:
     """Give kernel, clock and ledger of an example, or of a fresh operator, in a scratch workspace."""
     from pypto_op.backends.base import Limits
-    from pypto_op.judge.contract import load_contract
-    from pypto_op.judge.subject import resolve
+    from pypto_op.judge.cases.contract import load_contract
+    from pypto_op.judge.cases.subject import resolve
     from pypto_op.tuning.clock import Clock
     from pypto_op.tuning.kernel import Kernel
     from pypto_op.tuning.ledger import Ledger

@@ -159,7 +159,7 @@ def _exhaust(at: Mapping[str, Any], space: Mapping[str, Sequence[str]]) -> tuple
 
 def _kept(at: Mapping[str, Any], name: str) -> Any:
     """Return a ledger that outlives the run: a space is exhausted once for the same kernel, suite and tool."""
-    from pypto_op.judge.contract import load_contract
+    from pypto_op.judge.cases.contract import load_contract
     from pypto_op.tuning.ledger import Ledger, key_of
     from pypto_op.vocabulary import Mode
 

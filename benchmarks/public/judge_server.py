@@ -6,15 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-from pypto_op.triton.run.targets import warm
+from pypto_op.triton.run.setup.targets import warm
 
 
 def main() -> None:
     """Serve until standard input ends."""
     target = sys.argv[1]
     warm(target)
-    from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.setup.project import Project
+    from pypto_op.triton.run.setup.request import Request
     from pypto_op.triton.run.verify import verify_triton
 
     for line in sys.stdin:

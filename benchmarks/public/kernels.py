@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request
 from pypto_op.triton.run.verify import verify_triton
 
 LIST = Path(__file__).with_name("kernels.yaml")

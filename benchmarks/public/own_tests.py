@@ -45,7 +45,7 @@ def _pretend_device() -> None:
     from triton.runtime import autotuner
 
     from pypto_op.backends import hostshim
-    from pypto_op.triton.run import bfloat16, gaps, hostdevice, libdevice
+    from pypto_op.triton.run.interpreter import bfloat16, gaps, hostdevice, libdevice
 
     hostshim.install()
     hostdevice.install()

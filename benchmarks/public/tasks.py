@@ -11,8 +11,8 @@ from typing import Any
 
 from pypto_op.errors import PyptoOpError
 from pypto_op.triton.intake.importing import Request, import_task
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request as VerifyRequest
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request as VerifyRequest
 from pypto_op.triton.run.verify import verify_triton
 
 

@@ -15,7 +15,7 @@ from pypto_op.backends.worker import askers
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.guard import Guard
 from pypto_op.backends.worker.pypto_hooks import _placed
-from pypto_op.triton.run.fence import TritonGuard
+from pypto_op.triton.run.watching.fence import TritonGuard
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ quickly.skip_without("pypto")
 
 from pypto_op.backends.base import RunResult  # noqa: E402
 from pypto_op.backends.sim import SimBackend  # noqa: E402
-from pypto_op.judge.verdict import _moved  # noqa: E402
+from pypto_op.judge.answers.verdict import _moved  # noqa: E402
 from pypto_op.vocabulary import Outcome  # noqa: E402
 from pypto_op.workspace import OpWorkspace  # noqa: E402
 

@@ -11,7 +11,7 @@ from tests import program
 from pypto_op.backends.build_cache import CACHE_ENV
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.natural import WORST
+from pypto_op.judge.cases.natural import WORST
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 

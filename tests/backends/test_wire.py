@@ -15,7 +15,7 @@ from tests.quickly import examples
 
 from pypto_op.backends import wire
 from pypto_op.backends.worker.given import content
-from pypto_op.judge.inputs import digest
+from pypto_op.judge.cases.inputs import digest
 from pypto_op.tensor_bytes import bytes_in
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]

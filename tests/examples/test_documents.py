@@ -17,7 +17,7 @@ from pypto_op.documents import complexity, design, front_matter, interfaces, spe
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.kept_functions import function_hashes, require_kept
 from pypto_op.documents.tolerance import policy_of
-from pypto_op.generators.tests import check_test
+from pypto_op.generators.writing.tests import check_test
 
 from .operators import EXAMPLES, OPS, STAGED, original
 

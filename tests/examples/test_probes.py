@@ -6,7 +6,7 @@ import pytest
 from tests import quickly
 from tests.markdown_cases.examples import kernel
 
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 

@@ -10,10 +10,10 @@ import torch
 from tests.generators.test_draws import made, placed, tensor
 from tests.generators.test_forgotten_branches import refusing
 
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.rehearsal import Offers, Rehearsed, rehearse
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.rehearsal import Offers, Rehearsed, rehearse
 from pypto_op.workspace import OpWorkspace
 
 

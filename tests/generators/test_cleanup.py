@@ -16,7 +16,7 @@ from tests.judge.judging import REPOSITORY, Answer, place
 from tests.telling import told_lines
 
 from pypto_op.documents.kept_functions import function_hashes
-from pypto_op.generators.renaming import integrated
+from pypto_op.generators.writing.renaming import integrated
 from pypto_op.workspace import OpWorkspace
 
 Call = Callable[..., Answer]

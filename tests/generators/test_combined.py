@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypto_op.documents import constraints
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 
 from .test_scalars_lists_and_pools import drawn, unseen
 from .test_suite import operator

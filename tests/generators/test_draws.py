@@ -16,12 +16,12 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import knobs, ranges
 from pypto_op.documents import spec as spec_document
 from pypto_op.errors import ContractError
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases.case_maker import Maker
+from pypto_op.generators.cases.refusals import refusals
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.refusals import refusals
-from pypto_op.generators.sources import gather
-from pypto_op.judge.raises import faulty
+from pypto_op.generators.operator.sources import gather
+from pypto_op.judge.running.raises import faulty
 from pypto_op.workspace import OpWorkspace
 
 GOLDEN = "def op_golden({names}):\n    return {first} * 1.0\n"

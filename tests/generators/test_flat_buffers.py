@@ -12,11 +12,11 @@ from benchmarks import fresh, fresh_kernels
 from tests.generators.test_draws import placed, tensor
 
 from pypto_op.documents.knobs import SCALE, ZONE
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import values
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import values
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.rehearsal import Offers, rehearse
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
 from pypto_op.workspace import OpWorkspace
 
 BUFFERS = ("param", "grad", "m", "v")

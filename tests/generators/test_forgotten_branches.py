@@ -12,13 +12,13 @@ import torch
 from tests.generators.test_draws import SHAPE, made, placed, tensor
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import whole_numbers
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import whole_numbers
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.rehearsal import Offers, rehearse
-from pypto_op.generators.sources import gather
-from pypto_op.generators.trying import Tried, answered
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
+from pypto_op.generators.rehearsing.trying import Tried, answered
 from pypto_op.workspace import OpWorkspace
 
 Kernel = Callable[..., torch.Tensor]

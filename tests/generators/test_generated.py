@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.errors import ContractError
-from pypto_op.generators.generated import Fate, write
+from pypto_op.generators.writing.generated import Fate, write
 
 SUITE = {"schema_version": 1, "op": "relu", "total_modules": 1, "cases": [{"id": "a", "level": "L1", "shape": {"N": 1}}]}
 TEXTS = [stamped_python("x = 1\n"), stamped_suite(SUITE)]

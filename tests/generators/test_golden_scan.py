@@ -9,7 +9,7 @@ import pytest
 
 from pypto_op.documents.golden_scan import scan, shares
 from pypto_op.errors import ContractError
-from pypto_op.generators.contractions import summed_axes
+from pypto_op.generators.operator.contractions import summed_axes
 
 GOLDEN = '''
 import math

@@ -18,14 +18,15 @@ from tests.telling import told_lines
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
 from pypto_op.generators import commands
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import Made, inputs_text
-from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.rehearsal import Offers, rehearse
-from pypto_op.generators.sources import gather
-from pypto_op.judge import measured, selftest
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
 from pypto_op.judge.adversarial import runner_text
-from pypto_op.judge.known import Known
+from pypto_op.judge.answers import measured
+from pypto_op.judge.self_test import selftest
+from pypto_op.judge.self_test.known import Known
 from pypto_op.proof import records
 from pypto_op.twins.reordering import HONEST
 from pypto_op.workspace import OpWorkspace

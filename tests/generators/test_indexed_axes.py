@@ -13,7 +13,7 @@ from tests.calling import command
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import spec as spec_document
-from pypto_op.generators.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
 from pypto_op.workspace import OpWorkspace
 
 

@@ -9,10 +9,10 @@ import pytest
 from tests.generators.test_draws import placed, tensor
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
 
 TRAILING = """import torch
 

@@ -14,8 +14,8 @@ from benchmarks import fresh, fresh_kernels
 from tests.calling import command
 from tests.generators.test_draws import made, placed, tensor
 
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators.sources import gather
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.operator.sources import gather
 
 OPS = Path(__file__).resolve().parents[2] / "examples" / "ops"
 SOFTMAX = "import torch\n\n\ndef op_golden(x):\n    return torch.softmax(x, dim=-1)\n"

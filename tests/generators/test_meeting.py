@@ -10,8 +10,8 @@ from benchmarks import fresh, fresh_kernels
 from tests.calling import command
 from tests.generators.test_draws import made, placed, tensor
 
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators.sources import gather
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.operator.sources import gather
 
 OP = "info_nce"
 PRODUCTS = "import torch\n\n\ndef op_golden(q, k):\n    return torch.matmul(q, k.transpose(-1, -2))[:, :1] + q\n"

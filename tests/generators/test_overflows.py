@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from pypto_op.generators import overflows
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.overflows import beyond
-from pypto_op.generators.rehearsal import Offers, Rehearsed, rehearse
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing import overflows
+from pypto_op.generators.rehearsing.overflows import beyond
+from pypto_op.generators.rehearsing.rehearsal import Offers, Rehearsed, rehearse
 from pypto_op.workspace import OpWorkspace
 
 GOLDEN = """import torch

@@ -11,9 +11,9 @@ import torch
 from benchmarks import fresh, fresh_kernels
 
 from pypto_op.backends.reference import ReferenceSession
+from pypto_op.generators.cases.suite import cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.sources import gather
-from pypto_op.generators.suite import cases
+from pypto_op.generators.operator.sources import gather
 from pypto_op.workspace import OpWorkspace
 
 CROWDED = "L3_offsets_crowded_float32"

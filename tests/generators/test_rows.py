@@ -17,11 +17,11 @@ from tests.quickly import examples
 from pypto_op.documents import rows as rows_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.errors import ContractError
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.rehearsal import rehearse
-from pypto_op.generators.sources import gather
-from pypto_op.judge.contract import load_contract
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.rehearsal import rehearse
+from pypto_op.judge.cases.contract import load_contract
 from pypto_op.stress.patterns import within
 from pypto_op.workspace import OpWorkspace
 

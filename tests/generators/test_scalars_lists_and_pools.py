@@ -15,14 +15,14 @@ from benchmarks import fresh
 from tests.judge.judging import Answer
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import values, whole_numbers
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import values, whole_numbers
+from pypto_op.generators.cases.refusals import refusals
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.first_candidate import Draw, FirstCandidate
-from pypto_op.generators.refusals import refusals
-from pypto_op.generators.rehearsal import Offers, rehearse
-from pypto_op.generators.sources import Sources, gather
-from pypto_op.judge.contract import load_contract
+from pypto_op.generators.operator.sources import Sources, gather
+from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
+from pypto_op.judge.cases.contract import load_contract
 from pypto_op.workspace import OpWorkspace
 
 from .test_suite import operator

@@ -10,11 +10,11 @@ import psutil
 import pytest
 
 from pypto_op.backends.base import Limits
-from pypto_op.generators import rehearsal, side_by_side
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.first_candidate import FirstCandidate
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing import rehearsal, side_by_side
+from pypto_op.generators.rehearsing.first_candidate import FirstCandidate
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.slow

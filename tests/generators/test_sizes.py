@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from pypto_op.documents.steps import steps_of
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators.sources import Sources, gather
-from pypto_op.judge.lanes import lanes_of
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.operator.sources import Sources, gather
+from pypto_op.judge.running.lanes import lanes_of
 from pypto_op.workspace import OpWorkspace
 
 from .test_suite import built, operator

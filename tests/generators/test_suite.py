@@ -16,10 +16,10 @@ from tests.quickly import examples
 from pypto_op.documents import constraints
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Port
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases.values import WORST_SUM
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.sources import Sources, gather
-from pypto_op.generators.values import WORST_SUM
+from pypto_op.generators.operator.sources import Sources, gather
 from pypto_op.vocabulary import Level
 from pypto_op.workspace import OpWorkspace
 

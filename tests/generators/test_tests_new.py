@@ -14,8 +14,8 @@ from tests.judge.judging import Answer, place
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import ContractError
-from pypto_op.generators.tests import check_test
-from pypto_op.generators.tests import test_text as text_of
+from pypto_op.generators.writing.tests import check_test
+from pypto_op.generators.writing.tests import test_text as text_of
 from pypto_op.workspace import OpWorkspace
 from pypto_op_lint.api import lint_path
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from tests.generators.test_suite import operator
 
-from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.rehearsal import rehearse
-from pypto_op.generators.sources import gather
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.rehearsal import rehearse
 from pypto_op.workspace import OpWorkspace
 
 KEEPS = "(1 - share) * x + share * y"

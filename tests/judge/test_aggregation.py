@@ -10,16 +10,16 @@ import pytest
 
 from pypto_op.backends.base import Availability, Limits, RunResult
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge import report as reports
-from pypto_op.judge import summary
-from pypto_op.judge.contract import policy_of_case
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.plan import Plan
-from pypto_op.judge.reasons import Reason
-from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
-from pypto_op.judge.runner import run_cases
-from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import refuse
+from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.answers.plan import Plan
+from pypto_op.judge.answers.verdict import refuse
+from pypto_op.judge.cases.contract import policy_of_case
+from pypto_op.judge.cases.subject import Subject
+from pypto_op.judge.findings import summary
+from pypto_op.judge.findings.reasons import Reason
+from pypto_op.judge.findings.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.reporting import report as reports
+from pypto_op.judge.running.runner import run_cases
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
 
 from .judging import place, sim_problem

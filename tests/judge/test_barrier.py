@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pypto_op.judge import report as reports
+from pypto_op.judge.reporting import report as reports
 from pypto_op.workspace import OpWorkspace
 
 from .judging import add_to_wrapper, verify

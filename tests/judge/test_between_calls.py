@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pypto_op.judge.lanes import lanes_of
+from pypto_op.judge.running.lanes import lanes_of
 from pypto_op.workspace import OpWorkspace
 
 from .judging import CASES, place, verify

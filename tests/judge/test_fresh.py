@@ -12,10 +12,10 @@ from tests import program
 
 from pypto_op.documents.knobs import DRAWN
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge import fresh
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.inputs import FRESH, seeds_of, with_seed
+from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.cases import fresh
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.inputs import FRESH, seeds_of, with_seed
 from pypto_op.twins.reordering import OTHER_FORM
 from pypto_op.workspace import OpWorkspace
 

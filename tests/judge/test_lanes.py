@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_op.judge.lanes import CASES_PER_LANE, MOST, lanes_of, onto_the_first, restricted
+from pypto_op.judge.running.lanes import CASES_PER_LANE, MOST, lanes_of, onto_the_first, restricted
 
 SIZES = st.dictionaries(st.sampled_from(["N", "D"]), st.integers(1, 6), min_size=1)
 CASE = st.fixed_dictionaries(

@@ -12,8 +12,8 @@ from tests import quickly
 from tests.calling import command
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.judge import measured
-from pypto_op.judge.inputs import digest
+from pypto_op.judge.answers import measured
+from pypto_op.judge.cases.inputs import digest
 from pypto_op.proof import records
 from pypto_op.twins.reordering import OTHER_TIES
 from pypto_op.workspace import OpWorkspace

@@ -9,7 +9,7 @@ import torch
 
 from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.natural import MOST, WORST, natural_share, share_taken
+from pypto_op.judge.cases.natural import MOST, WORST, natural_share, share_taken
 from pypto_op.twins.reordering import Reordered
 from pypto_op.vocabulary import Outcome
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pypto_op.documents import constraints
-from pypto_op.judge.padding import other_numbers
+from pypto_op.judge.cases.padding import other_numbers
 
 PAGES = torch.tensor([[5.0, 1.0], [2.0, 7.0], [4.0, 0.5], [3.0, 9.0]])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pypto_op.bundle_files import bundle_root
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pypto_op.backends.base import RunResult
-from pypto_op.judge.reasons import Reason, category_of
+from pypto_op.judge.findings.reasons import Reason, category_of
 from pypto_op.vocabulary import FailureCategory, Outcome
 
 LAST = "impl.py:40: RenderedParserError: Errcode: F21004! op [REGISTER_COPY]tile shape not set"

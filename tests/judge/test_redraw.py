@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.reasons import Reason
-from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.redraw import FEW, MOST_DRAWS, apart, draws, may_be_redrawn
+from pypto_op.judge.answers.redraw import FEW, MOST_DRAWS, apart, draws, may_be_redrawn
+from pypto_op.judge.findings.reasons import Reason
+from pypto_op.judge.findings.records import TrialVerdict
 from pypto_op.vocabulary import Status
 
 from .judging import place, verify

@@ -19,7 +19,7 @@ from pypto_op.backends import calculator
 from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.judge.selftest import CHECKS
+from pypto_op.judge.self_test.selftest import CHECKS
 
 ROOT = Path(__file__).parents[2]
 TABLE = (ROOT / "docs" / "exploits.md").read_text(encoding="utf-8").partition("## What broke once")[2]

@@ -10,7 +10,7 @@ import torch
 from pypto_op.backends.base import RunResult
 from pypto_op.comparison import twin_bounds
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.expectation import Reference
+from pypto_op.judge.answers.expectation import Reference
 from pypto_op.vocabulary import Outcome
 
 NATURAL, EARLIER = get_policy("twin@2"), get_policy("twin@1")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pypto_op.errors import ContractError
-from pypto_op.judge.variety import Variety, check
+from pypto_op.judge.cases.variety import Variety, check
 from pypto_op.workspace import OpWorkspace
 
 from .judging import place, verify

@@ -12,7 +12,7 @@ from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_
 from tests.telling import told_lines
 
 from pypto_op.backends import sim
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation import sittings
 from pypto_op.vocabulary import Mode

@@ -17,9 +17,9 @@ from tests.telling import told_lines
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.away import Told
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
+from pypto_op.judge.running.away import Told
 from pypto_op.perf.admission import refuse_unjudged
 from pypto_op.perf.benchmark import _mode_entry, _row, benchmark_operator
 from pypto_op.perf.measuring import Request, _states, _time

@@ -21,8 +21,8 @@ from tests.pool.works import Notes, Task, overlaps
 
 from pypto_op.backends.base import Limits
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.pool.address import Address
 from pypto_op.pool.pool import Need, Pool
 from pypto_op.pool.work import Job

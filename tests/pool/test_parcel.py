@@ -9,8 +9,8 @@ import pytest
 from tests.judge.judging import CASES, place
 
 from pypto_op.backends.base import Limits
-from pypto_op.judge.away import LanesWork
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.running.away import LanesWork
 from pypto_op.judge.verify import plan_of
 from pypto_op.pool.parcel import Parcel
 from pypto_op.vocabulary import Mode

@@ -8,7 +8,7 @@ from tests.twins.test_honest_forms import Judge
 
 from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
-from pypto_op.judge.near_miss import is_near_miss
+from pypto_op.judge.findings.near_miss import is_near_miss
 
 ALLCLOSE = get_policy({"name": "allclose", "atol": 1e-3, "rtol": 1e-3})
 MERE_MARE = get_policy("mere_mare@1")

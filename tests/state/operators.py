@@ -7,8 +7,8 @@ one. The kernels are real: the simulator runs them.
 import json
 from pathlib import Path
 
-from pypto_op.generators.integration import cleanup
-from pypto_op.generators.tests import new_tests
+from pypto_op.generators.writing.integration import cleanup
+from pypto_op.generators.writing.tests import new_tests
 from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 

@@ -6,7 +6,7 @@ import pytest
 from tests.state.operators import Operator
 
 from pypto_op.errors import Refused
-from pypto_op.generators.tests import new_tests
+from pypto_op.generators.writing.tests import new_tests
 from pypto_op.state import deliverables, service
 from pypto_op.state.deliverables import run_judge
 from pypto_op.state.service import transition

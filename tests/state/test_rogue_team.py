@@ -282,7 +282,7 @@ def show_a_pass_of_the_cases_that_happen_to_pass(ws):
 @cheat("failed", "the judge says FAIL")
 def show_a_pass_under_a_looser_policy(ws):
     loose = {"name": "allclose", "version": 1, "per_dtype": {"float32": {"atol": 1e6, "rtol": 1e6}}}
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
 

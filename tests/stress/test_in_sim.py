@@ -14,7 +14,7 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
 from pypto_op.judge.stressing import patterns_source, stress_case, stress_sites
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.triton import lab
 
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.setup.request import Request
 from pypto_op.triton.run.verify import verify_triton
 
 WORKERS = 8

@@ -15,8 +15,8 @@ from typing import Any
 
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.request import Request as BenchRequest
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request as VerifyRequest
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request as VerifyRequest
 from pypto_op.triton.run.verify import verify_triton
 
 HERE = Path(__file__).resolve().parent

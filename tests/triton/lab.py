@@ -12,8 +12,8 @@ from typing import Any
 from tests import program
 from tests.quickly import read_table
 
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request
 from pypto_op.triton.run.verify import verify_triton
 
 HERE = Path(__file__).resolve().parent

@@ -9,7 +9,7 @@ import pytest
 from tests.triton import lab
 
 from pypto_op.errors import InfraError
-from pypto_op.triton.run.targets import Target, choose
+from pypto_op.triton.run.setup.targets import Target, choose
 
 pytestmark = pytest.mark.slow
 

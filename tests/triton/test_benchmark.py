@@ -19,7 +19,7 @@ from pypto_op.triton.bench import figures, roofline
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.gate import GateClosed
 from pypto_op.triton.bench.request import Request
-from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.setup.project import Project
 
 SAME = lab.task("return x * 1", "[torch.randn(64)]")
 GOOD = lab.impl("return run(copy_kernel, x)")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.triton import lab
 
-from pypto_op.triton.run.bfloat16 import of_eight_bits
+from pypto_op.triton.run.interpreter.bfloat16 import of_eight_bits
 
 KERNEL = """
 @triton.jit

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pypto_op.errors import ContractError
 from pypto_op.triton.bench.choice import choose
 from pypto_op.triton.commands import triton
-from pypto_op.triton.run import results
+from pypto_op.triton.run.setup import results
 
 
 def _perf(path: Path, *ratios: tuple[float, float, float], null: float = 1.0, **changes: Any) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from tests.quickly import read_table
 from tests.triton import lab
 
-from pypto_op.triton.run import looks
+from pypto_op.triton.run.judging import looks
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
-from pypto_op.triton.run import compiling
+from pypto_op.triton.run.interpreter import compiling
 
 KERNELS = """
 import torch
 import triton
 import triton.language as tl
 from pypto_op.triton.run import compiling
-from pypto_op.triton.run.compiling import Compiling
+from pypto_op.triton.run.interpreter.compiling import Compiling
 
 DONE, FRONT_END = [], compiling._front_end
 compiling._front_end = lambda kernel, kind: DONE.append(FRONT_END(kernel, kind))

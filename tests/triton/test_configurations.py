@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 from triton.runtime import autotuner
 from triton.runtime.errors import OutOfResources
 
-from pypto_op.triton.run.configurations import FAR, OWN, Configurations
+from pypto_op.triton.run.watching.configurations import FAR, OWN, Configurations
 
 _BLOCKS = (16, 32, 64, 128)
 _FASTEST, _TOO_LARGE = 64, 128

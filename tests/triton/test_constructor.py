@@ -10,9 +10,9 @@ import torch
 from tests.triton import lab
 
 from pypto_op.backends.base import Limits
-from pypto_op.triton.run import constructor
-from pypto_op.triton.run.sessions import TaskSession
-from pypto_op.triton.run.targets import choose
+from pypto_op.triton.run.inputs import constructor
+from pypto_op.triton.run.processes.sessions import TaskSession
+from pypto_op.triton.run.setup.targets import choose
 
 
 class Kind:

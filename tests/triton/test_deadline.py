@@ -11,7 +11,7 @@ import pytest
 from tests.triton import lab
 
 from pypto_op.triton.run import passes
-from pypto_op.triton.run.deadline import Deadline, TimeIsUp
+from pypto_op.triton.run.setup.deadline import Deadline, TimeIsUp
 from pypto_op.triton.static import validate
 
 

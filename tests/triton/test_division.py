@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests import program
 
-from pypto_op.triton.run import division
+from pypto_op.triton.run.inputs import division
 
 IN_KERNELS = """
 import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto_op.triton.run.draws import MANY, MOST, Draws
+from pypto_op.triton.run.inputs.draws import MANY, MOST, Draws
 
 THERE = torch.device("meta")
 """Stands for a device that this machine lacks: tensors without values."""

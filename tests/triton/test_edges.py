@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pypto_op.triton.run import edges, literals, skewed
+from pypto_op.triton.run.inputs import edges, literals, skewed
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)

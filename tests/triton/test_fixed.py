@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto_op.triton.run import fixed, one_value, skewed
+from pypto_op.triton.run.inputs import fixed, one_value, skewed
 
 CAUSAL = torch.ones(20, 20, dtype=torch.bool).tril()
 STARTS = torch.tensor([0, 3, 9, 20, 41], dtype=torch.int32)

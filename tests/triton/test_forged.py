@@ -10,10 +10,10 @@ from tests.quickly import read_table
 from tests.triton import lab
 
 from pypto_op.back_doors import named
-from pypto_op.triton.run import texts
-from pypto_op.triton.run.dispatch import Gate
-from pypto_op.triton.run.intact import Intact
-from pypto_op.triton.run.lines import Lines
+from pypto_op.triton.run.watching import texts
+from pypto_op.triton.run.watching.dispatch import Gate
+from pypto_op.triton.run.watching.intact import Intact
+from pypto_op.triton.run.watching.lines import Lines
 from pypto_op.triton.static.validate import validate_file
 
 WAYS: dict[str, list[str]] = read_table(lab.HERE / "forged.yaml")

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run import division, idle, reaching, sides, signed
+from pypto_op.triton.run.inputs import division, idle, reaching, sides, signed
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -138,7 +138,7 @@ def test_torch_does_not_load_its_compiler_for_it() -> None:
     lines = [
         "import sys, torch",
         "from pathlib import Path",
-        "from pypto_op.triton.run.idle import Idle",
+        "from pypto_op.triton.run.inputs.idle import Idle",
         "with Idle(Path('x')):",
         "    torch.ones(2).relu()",
         "sys.exit('torch._dynamo.eval_frame' in sys.modules)",

@@ -9,11 +9,11 @@ import pytest
 import torch
 from tests import program
 
-from pypto_op.triton.run import targets
-from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import compare
-from pypto_op.triton.run.request import policy_of
-from pypto_op.triton.run.targets import Target, choose
+from pypto_op.triton.run.judging.judge_device import JudgeDevice
+from pypto_op.triton.run.judging.judgement import compare
+from pypto_op.triton.run.setup import targets
+from pypto_op.triton.run.setup.request import policy_of
+from pypto_op.triton.run.setup.targets import Target, choose
 
 _ELEMENTS = 1 << 21
 

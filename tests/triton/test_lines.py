@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pypto_op.triton.run.lines import Lines
+from pypto_op.triton.run.watching.lines import Lines
 
 FILE = os.path.realpath(__file__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto_op.triton.run import masks
+from pypto_op.triton.run.inputs import masks
 
 DRAWS = torch.Generator().manual_seed(0)
 DRAWN = torch.rand(12, 20, generator=DRAWS) > 0.5

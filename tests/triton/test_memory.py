@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_op.triton.run import memory
-from pypto_op.triton.run.memory import keyed_sums
+from pypto_op.triton.run.watching import memory
+from pypto_op.triton.run.watching.memory import keyed_sums
 
 
 def tensor(data: bytes) -> torch.Tensor:

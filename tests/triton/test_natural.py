@@ -10,11 +10,11 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run.judgement import compare, second_look
-from pypto_op.triton.run.natural import is_magnified, is_natural
-from pypto_op.triton.run.other_answers import Otherwise
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import policy_of
+from pypto_op.triton.run.judging.judgement import compare, second_look
+from pypto_op.triton.run.judging.natural import is_magnified, is_natural
+from pypto_op.triton.run.judging.other_answers import Otherwise
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import policy_of
 
 
 def _in_blocks(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run import one_value
+from pypto_op.triton.run.inputs import one_value
 
 
 def test_what_holds_one_value_gets_others_of_its_kind() -> None:

@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.triton import lab
 
-from pypto_op.triton.run import orders, reordered
+from pypto_op.triton.run import reordered
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.judge_device import JudgeDevice
+from pypto_op.triton.run.judging.judge_device import JudgeDevice
 from pypto_op.triton.run.passes import Run
-from pypto_op.triton.run.request import Request, policy_of
-from pypto_op.triton.run.sessions import CandidateSession, Started
-from pypto_op.triton.run.targets import choose
+from pypto_op.triton.run.processes.sessions import CandidateSession, Started
+from pypto_op.triton.run.setup.request import Request, policy_of
+from pypto_op.triton.run.setup.targets import choose
+from pypto_op.triton.run.watching import orders
 
 KERNELS = """
 @triton.jit

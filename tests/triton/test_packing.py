@@ -1,4 +1,4 @@
-"""A slice keeps its strides and its place in memory on its way to the implementation (`run/packing.py`)."""
+"""A slice keeps its strides and its place in memory on its way to the implementation (`run/inputs/packing.py`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.quickly import examples
 
-from pypto_op.triton.run import packing
+from pypto_op.triton.run.inputs import packing
 
 
 def _handed_over(tensor: torch.Tensor) -> torch.Tensor:

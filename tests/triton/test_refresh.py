@@ -10,7 +10,7 @@ from tests.triton import lab
 
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.request import Request
-from pypto_op.triton.run.refresh import refresh
+from pypto_op.triton.run.inputs.refresh import refresh
 
 COUNTS = """
 @triton.jit

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run.rehearsed import Rehearsal
+from pypto_op.triton.run.inputs.rehearsed import Rehearsal
 
 TABLE = torch.arange(8.0)
 OWN, BEYOND = [torch.tensor([0, 7])], [torch.tensor([0, 8])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pypto_op.triton.run import model as models
-from pypto_op.triton.run import reloaded
+from pypto_op.triton.run.inputs import reloaded
+from pypto_op.triton.run.processes import model as models
 
 
 def test_other_parameters_hold_meanwhile() -> None:

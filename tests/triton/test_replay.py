@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.triton import lab
 
-from pypto_op.triton.run.refresh import FACTORS
-from pypto_op.triton.run.sessions import CandidateSession
+from pypto_op.triton.run.inputs.refresh import FACTORS
+from pypto_op.triton.run.processes.sessions import CandidateSession
 
 pytestmark = pytest.mark.slow
 

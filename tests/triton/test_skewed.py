@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from tests.triton import lab
 
-from pypto_op.triton.run import before, coarse, filled, skewed
+from pypto_op.triton.run.inputs import before, filled, skewed
+from pypto_op.triton.run.judging import coarse
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pypto_op.triton.run import small, trivial
+from pypto_op.triton.run.judging import small, trivial
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)

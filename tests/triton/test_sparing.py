@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.triton import lab
 
-from pypto_op.triton.run import sparing
+from pypto_op.triton.run.interpreter import sparing
 
 WRAPS = """
 @triton.jit

@@ -1,4 +1,4 @@
-"""Whole numbers reach as far as a reference takes them (`run/stretched.py`)."""
+"""Whole numbers reach as far as a reference takes them (`run/inputs/stretched.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.quickly import examples
 
-from pypto_op.triton.run import stretched
+from pypto_op.triton.run.inputs import stretched
 
 _TABLE = torch.arange(30.0).reshape(10, 3)
 _PLACES = torch.arange(64)

@@ -13,9 +13,9 @@ from tests.quickly import read_table
 from tests.triton import lab
 
 from pypto_op.triton.program import LAMBDA
-from pypto_op.triton.run import agreement
-from pypto_op.triton.run.agreement import Ran
-from pypto_op.triton.run.lines import Lines
+from pypto_op.triton.run.judging import agreement
+from pypto_op.triton.run.judging.agreement import Ran
+from pypto_op.triton.run.watching.lines import Lines
 from pypto_op.triton.static.validate import read_file
 
 pytestmark = pytest.mark.slow

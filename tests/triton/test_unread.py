@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pypto_op.triton.run import unread
+from pypto_op.triton.run.inputs import unread
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)

@@ -12,9 +12,10 @@ from tests.calling import command
 from tests.triton import lab
 
 from pypto_op.documents import schema
-from pypto_op.triton.run import results, verify
-from pypto_op.triton.run.model import load_weights
-from pypto_op.triton.run.project import Project
+from pypto_op.triton.run import verify
+from pypto_op.triton.run.processes.model import load_weights
+from pypto_op.triton.run.setup import results
+from pypto_op.triton.run.setup.project import Project
 
 pytestmark = pytest.mark.slow
 

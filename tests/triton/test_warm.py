@@ -18,7 +18,7 @@ def kernel(out):
 
 FIRST_LAUNCH = """
 import sys
-import pypto_op.triton.run.candidate
+import pypto_op.triton.run.processes.candidate
 import kernel
 
 before = set(sys.modules)
@@ -49,7 +49,7 @@ assert drawn() == wanted
 TRACED = """
 import gc, sys
 from pypto_op.backends.worker.askers import BUSY
-from pypto_op.triton.run.lines import Lines
+from pypto_op.triton.run.watching.lines import Lines
 
 asked = []
 sys.addaudithook(lambda event, told: asked.append(told[1]) if event == "object.__getattr__" and not BUSY.on else None)

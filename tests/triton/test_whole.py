@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run import whole
+from pypto_op.triton.run.inputs import whole
 
 DRAWN = torch.randn(4, 6)
 

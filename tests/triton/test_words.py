@@ -8,7 +8,7 @@ import pytest
 from tests.triton import lab
 
 from pypto_op.backends.worker.loading import failure_of, load_module
-from pypto_op.triton.run.printed import LONGEST, own_words
+from pypto_op.triton.run.watching.printed import LONGEST, own_words
 from pypto_op.vocabulary import Outcome
 
 KERNELS = """

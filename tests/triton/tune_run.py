@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.tuning.triton_kernel import TritonKernel
 from pypto_op.tuning.triton_tune import tune_triton

@@ -12,7 +12,7 @@ from tests.judge.judging import place, sim_problem
 from tests.program import with_commands
 
 from pypto_op import __version__
-from pypto_op.judge.contract import load_contract
+from pypto_op.judge.cases.contract import load_contract
 from pypto_op.proof import evidence
 from pypto_op.tuning.budget import Budget
 from pypto_op.tuning.ledger import alone

@@ -12,8 +12,8 @@ from tests.judge.judging import CASES, place, sim_problem
 from pypto_op.backends import npu
 from pypto_op.backends.base import Limits
 from pypto_op.errors import InfraError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.tuning import clock as clocks
 from pypto_op.tuning.clock import Clock
 from pypto_op.tuning.kernel import Kernel

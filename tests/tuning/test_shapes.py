@@ -10,8 +10,8 @@ from tests.judge.judging import REPOSITORY
 
 from pypto_op.backends.base import Limits
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.perf.bound import bound_of
 from pypto_op.tuning import shapes
 from pypto_op.tuning.clock import Clock

@@ -23,7 +23,7 @@ if importlib.util.find_spec("triton") is None:
 
 from tests.triton import lab
 
-from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.setup.project import Project
 from pypto_op.tuning.ledger import Fate
 from pypto_op.tuning.triton_tune import tune_triton
 
@@ -90,7 +90,7 @@ def test_no_budget(project: Project) -> None:
 @pytest.mark.slow
 def test_a_search_in_the_interpreter(verified: Project) -> None:
     """The interpreter takes a while for each program, so fewer and larger ones are faster there."""
-    from pypto_op.triton.run.targets import Target, choose
+    from pypto_op.triton.run.setup.targets import Target, choose
 
     if choose(None).target is Target.INTERPRET:
         refused = tune(verified)

@@ -14,11 +14,11 @@ from pypto_op.backends.base import RunResult
 from pypto_op.backends.worker.outputs import leaves_of
 from pypto_op.backends.worker.reference import truths
 from pypto_op.documents.policy import Policy
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import answered
-from pypto_op.judge.verdict import judge_run
+from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.answers.references import answered
+from pypto_op.judge.answers.verdict import judge_run
+from pypto_op.judge.findings.records import TrialVerdict
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.twins.reordering import Reordered, storage_of
 from pypto_op.vocabulary import Outcome, Status
 

@@ -15,11 +15,11 @@ from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.natural import natural_share
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import answered
-from pypto_op.judge.verdict import judge_run
+from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.answers.references import answered
+from pypto_op.judge.answers.verdict import judge_run
+from pypto_op.judge.cases.natural import natural_share
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.reproduce.summation import differences
 from pypto_op.twins.other_form import MOST, defines_form
 from pypto_op.twins.reordering import OTHER_FORM

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pypto_op.documents.policy import Policy, get_policy
-from pypto_op.judge import planted_faults
-from pypto_op.judge.planted_faults import Planted
+from pypto_op.judge.self_test import planted_faults
+from pypto_op.judge.self_test.planted_faults import Planted
 
 from .honest_forms import Judge
 

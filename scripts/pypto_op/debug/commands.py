@@ -311,7 +311,7 @@ def snapshot_bisect(manifest: Path, modes: str | None, as_json: bool) -> int:
 
 def _checked(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None) -> tuple[OpWorkspace, str]:
     """Return the operator and the case; refuse what the documents alone show to be wrong, before torch is imported."""
-    from pypto_op.judge.precheck import check_request
+    from pypto_op.judge.cases.precheck import check_request
 
     ws = OpWorkspace.at(op_dir)
     called = OpWorkspace.of_files(op_dir).name

@@ -8,8 +8,8 @@ from typing import Any
 
 from pypto_op.debug.running import ALL_GRAPHS, GRAPHS, TENSORS, Desk, scratch
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.workspace import OpWorkspace
 
 WANTED = {"graphs": GRAPHS, "passes": ALL_GRAPHS, "tensors": TENSORS, "all": {**ALL_GRAPHS, "verify": TENSORS["verify"]}}

@@ -18,9 +18,9 @@ from typing import Any
 from pypto_op.debug.running import CHECKED_PASSES, GRAPHS, TENSORS, Desk, Run, scratch_in_memory
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.inspection import fixed
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.inspection import fixed
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.workspace import OpWorkspace
 
 

@@ -18,10 +18,10 @@ from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.backends.sim import SimTools, prepare
 from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.calling import positions, used_inputs
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.cases.calling import positions, used_inputs
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.inputs import DEFAULT_SEED, with_seed
+from pypto_op.judge.cases.subject import Subject
 from pypto_op.locks import held_folder
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace

@@ -19,11 +19,11 @@ from pypto_op.documents.policy import get_policy
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.judge import inspection
-from pypto_op.judge.calling import positions, used_inputs
-from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.cases import inspection
+from pypto_op.judge.cases.calling import positions, used_inputs
+from pypto_op.judge.cases.contract import Contract, load_contract
+from pypto_op.judge.cases.inputs import DEFAULT_SEED, with_seed
+from pypto_op.judge.cases.subject import Subject, resolve
 from pypto_op.vocabulary import Mode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 

@@ -19,9 +19,9 @@ from pypto_op.documents import schema
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.request import Request
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace

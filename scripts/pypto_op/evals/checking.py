@@ -39,7 +39,7 @@ def check(request: Request) -> str:
     tried = [case for number, case in enumerate(cases) if number < 2 or prod(case["shape"].values()) <= _MOST_ELEMENTS]
     for case in tried:
         _try_case(request, golden, draws, case)
-    from pypto_op.judge.contract import load_contract
+    from pypto_op.judge.cases.contract import load_contract
     from pypto_op.workspace import OpWorkspace
 
     for reading in request.data.get("readings", [""]):

@@ -17,7 +17,7 @@ from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     from pypto_op.generators.evaluation import Made
-    from pypto_op.generators.generated import Outcome
+    from pypto_op.generators.writing.generated import Outcome
 
 _OP_DIR = op_dir_argument()
 _FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
@@ -86,7 +86,7 @@ def _judged_otherwise_or_left_out(made: Made) -> list[str]:
         reasons.setdefault(why, []).append(name)
     lines = [f"left out {_few(names)}: {why}" for why, names in reasons.items()]
     if made.natural:
-        from pypto_op.judge.natural import percent
+        from pypto_op.judge.cases.natural import percent
 
         by_share = sorted(made.natural.items(), key=lambda item: -item[1])
         shares = _few([f"{name} ({percent(share)})" for name, share in by_share])
@@ -138,7 +138,7 @@ def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: 
     """
     from pypto_op.documents.way import need
     from pypto_op.errors import ContractError
-    from pypto_op.generators.tests import new_tests
+    from pypto_op.generators.writing.tests import new_tests
     from pypto_op.workspace import parse_phase
 
     if phase is not None and e2e:
@@ -160,7 +160,7 @@ def cleanup(op_dir: Path, force: bool, as_json: bool) -> int:
     result. A file that somebody edited is kept unless --force.
     """
     from pypto_op.documents.way import need
-    from pypto_op.generators.integration import cleanup as clean
+    from pypto_op.generators.writing.integration import cleanup as clean
 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces)

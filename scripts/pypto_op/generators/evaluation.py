@@ -17,15 +17,15 @@ from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
-from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import values, whole_numbers
-from pypto_op.generators.case_maker import Maker
-from pypto_op.generators.generated import Fate, Outcome, fate_of, render, write_together
-from pypto_op.generators.indices import index_limits
-from pypto_op.generators.overflows import beyond
-from pypto_op.generators.refusals import refusals
-from pypto_op.generators.rehearsal import Offers, Progress, Rehearsed, drawable, rehearse
-from pypto_op.generators.sources import Sources, gather
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import values, whole_numbers
+from pypto_op.generators.cases.case_maker import Maker
+from pypto_op.generators.cases.refusals import refusals
+from pypto_op.generators.operator.indices import index_limits
+from pypto_op.generators.operator.sources import Sources, gather
+from pypto_op.generators.rehearsing.overflows import beyond
+from pypto_op.generators.rehearsing.rehearsal import Offers, Progress, Rehearsed, drawable, rehearse
+from pypto_op.generators.writing.generated import Fate, Outcome, fate_of, render, write_together
 from pypto_op.judge.adversarial import runner_text
 from pypto_op.judge.stressing import KEY, patterns_source
 from pypto_op.stress.sites import normalised

@@ -89,7 +89,7 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
 
     def golden(*primary_inputs: Any) -> tuple[torch.Tensor, ...]:
         from pypto_op.backends.reference import ReferenceSession
-        from pypto_op.judge.reasons import ended_with
+        from pypto_op.judge.findings.reasons import ended_with
 
         with ReferenceSession(workspace, alone=file) as session:
             result = session.golden(primary_inputs, function=function, file=file)
@@ -170,7 +170,7 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
         ContractError: the contract, the golden or a mode's name is wrong.
         InfraError: the reference process cannot run.
     """
-    from pypto_op.judge.report import largest, worst_leaves
+    from pypto_op.judge.reporting.report import largest, worst_leaves
     from pypto_op.judge.verify import judge_case
 
     try:
@@ -218,7 +218,7 @@ def compare(candidate_tuple: Any, truth_tuple: Any, atol: float, rtol: float) ->
 
 def sanitize(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report without forbidden keys, and without any other that its schema does not name."""
-    from pypto_op.judge import report as reports
+    from pypto_op.judge.reporting import report as reports
 
     return reports.sanitize(_without_forbidden(report))
 

@@ -19,7 +19,7 @@ from pypto_op.workspace import OpWorkspace
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pypto_op.judge.records import CaseRecord
+    from pypto_op.judge.findings.records import CaseRecord
     from pypto_op.judge.verify import Progress
 
 
@@ -59,16 +59,16 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     Exit status: 0 PASS or PARTIAL, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot
     judge.
     """
-    from pypto_op.judge.precheck import check_request, refuse_ignored
+    from pypto_op.judge.cases.precheck import check_request, refuse_ignored
 
     workspace = OpWorkspace.at(op_dir)
     if other is not None:
         refuse_ignored(other, {**wanted, "pool": pool if pool.ray and other != "sweep" else None})
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
     _warm_up(workspace, other, wanted)
-    from pypto_op.judge import report as reports
-    from pypto_op.judge.display import show_report, verdict_console
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
+    from pypto_op.judge.reporting import report as reports
+    from pypto_op.judge.reporting.display import show_report, verdict_console
     from pypto_op.judge.verify import verify_operator
     from pypto_op.pool.pool import Pool
 
@@ -99,7 +99,7 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
 
 def _progress(console: Console, quiet: bool) -> Progress:
     """Return what tells a person of each case that was judged."""
-    from pypto_op.judge.display import show_progress
+    from pypto_op.judge.reporting.display import show_progress
 
     finished: list[CaseRecord] = []
 

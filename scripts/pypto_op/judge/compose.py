@@ -20,7 +20,7 @@ from pypto_op.documents import spec as spec_document
 from pypto_op.documents.interfaces import Composition, Interfaces
 from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.judge.calling import positions, used_inputs
+from pypto_op.judge.cases.calling import positions, used_inputs
 from pypto_op.proof.evidence import composition_hashes
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace, phase_suffix

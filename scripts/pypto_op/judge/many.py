@@ -32,8 +32,8 @@ class _Operators:
 
     def here(self, payload: Path, say: Say) -> dict[str, Any]:
         """Verify one operator; its report is written, and sealed, here."""
-        from pypto_op.judge import report as reports
-        from pypto_op.judge.request import Request
+        from pypto_op.judge.cases.request import Request
+        from pypto_op.judge.reporting import report as reports
         from pypto_op.judge.verify import verify_operator
 
         row: dict[str, Any] = {"op_dir": str(payload), "op_name": payload.resolve().name}

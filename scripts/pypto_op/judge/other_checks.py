@@ -13,8 +13,8 @@ from rich.markup import escape
 
 from pypto_op.documents import targets
 from pypto_op.documents.writing import write_atomically
-from pypto_op.judge.display import show_report, styled
-from pypto_op.judge.precheck import ALLOWED
+from pypto_op.judge.cases.precheck import ALLOWED
+from pypto_op.judge.reporting.display import show_report, styled
 from pypto_op.vocabulary import ExitCode, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -50,7 +50,7 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
 
 
 def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.sweep import sweep
 
     kept = ALLOWED["sweep"] | {"modes", "jobs", "pool", "limits"}
@@ -68,7 +68,7 @@ def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _An
 
 
 def _self_test(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
-    from pypto_op.judge.selftest import self_test
+    from pypto_op.judge.self_test.selftest import self_test
 
     result, code = self_test(ws, suite=options["suite"], limits=options["limits"])
     for row in result["checks"]:

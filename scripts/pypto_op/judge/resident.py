@@ -35,10 +35,10 @@ _MOST_KIB = 2 << 20
 _STREAMS = 3
 PRELOADED = (
     "pypto_op.judge.commands",
-    "pypto_op.judge.display",
+    "pypto_op.judge.reporting.display",
     "pypto_op.judge.verify",
     "pypto_op.judge.other_checks",
-    "pypto_op.judge.selftest",
+    "pypto_op.judge.self_test.selftest",
     "pypto_op.generators.commands",
     "pypto_op.generators.evaluation",
     "pypto_op.perf.commands",

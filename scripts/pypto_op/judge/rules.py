@@ -16,9 +16,9 @@ from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.expectation import expectation_of
-from pypto_op.judge.references import answered
+from pypto_op.judge.answers.expectation import expectation_of
+from pypto_op.judge.answers.references import answered
+from pypto_op.judge.cases.contract import Contract, load_contract
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace, to_run
 

@@ -14,8 +14,8 @@ from typing import Any
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.judge import report as reports
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.reporting import report as reports
 from pypto_op.judge.verify import Progress, verify_operator
 from pypto_op.vocabulary import ExitCode, Status
 from pypto_op.workspace import OpWorkspace, parse_phase

@@ -18,22 +18,23 @@ from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.hashing import sha256_file
-from pypto_op.judge import extent, fresh, summary, variety
-from pypto_op.judge import report as reports
-from pypto_op.judge.away import LanesWork
-from pypto_op.judge.calling import used_inputs
-from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.faults import error_of, inputs_fault, reason_before, sentence_of_missing
-from pypto_op.judge.inputs import FRESH, fresh_seed
-from pypto_op.judge.inspection import probe_of
-from pypto_op.judge.plan import Plan, plan_without_backends
-from pypto_op.judge.raises import KEY as RAISES
-from pypto_op.judge.reasons import Reason
-from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.request import Request
-from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.answers.plan import Plan, plan_without_backends
+from pypto_op.judge.cases import extent, fresh, variety
+from pypto_op.judge.cases.calling import used_inputs
+from pypto_op.judge.cases.contract import Contract, load_contract
+from pypto_op.judge.cases.inputs import FRESH, fresh_seed
+from pypto_op.judge.cases.inspection import probe_of
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.cases.subject import Subject, resolve
+from pypto_op.judge.findings import summary
+from pypto_op.judge.findings.error_maps import ErrorMaps
+from pypto_op.judge.findings.faults import error_of, inputs_fault, reason_before, sentence_of_missing
+from pypto_op.judge.findings.reasons import Reason
+from pypto_op.judge.findings.records import CaseRecord
+from pypto_op.judge.reporting import report as reports
+from pypto_op.judge.running.away import LanesWork
+from pypto_op.judge.running.raises import KEY as RAISES
+from pypto_op.judge.running.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.proof.draws import Draws, judged_on

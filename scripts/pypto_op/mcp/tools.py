@@ -71,7 +71,7 @@ def verify(
         ContractError: the directory is missing or an argument makes no sense.
         InfraError: the judge gave no verdict at all.
     """
-    from pypto_op.judge.extent import counted
+    from pypto_op.judge.cases.extent import counted
     from pypto_op.state.deliverables import run_judge
     from pypto_op.vocabulary import Status
 

@@ -61,7 +61,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
         return int(ExitCode.OK)
     from pypto_op.backends import sim
     from pypto_op.documents.way import need
-    from pypto_op.judge.precheck import check_request
+    from pypto_op.judge.cases.precheck import check_request
 
     select(wanted["operators"])
     ws = OpWorkspace.at(op_dir)
@@ -87,7 +87,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
 
 def _wish(pool: Address, *, jobs: int | None, seed: int | None, seconds: float | None, no_likeness: bool, **same: Any) -> Wish:
     """Return what the flags ask for, with the defaults of those that were left out; the others are fields of `Wish`."""
-    from pypto_op.judge.runner import MOST_JOBS
+    from pypto_op.judge.running.runner import MOST_JOBS
     from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish
 
     return Wish(

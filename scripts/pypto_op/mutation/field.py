@@ -15,13 +15,13 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.sim import SimBackend
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge import fresh
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.plan import plan_without_backends
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import ReferenceLoss, References
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.answers.plan import plan_without_backends
+from pypto_op.judge.answers.references import ReferenceLoss, References
+from pypto_op.judge.cases import fresh
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.inputs import checks_precision
+from pypto_op.judge.cases.subject import resolve
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.cases import earlier
 from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace

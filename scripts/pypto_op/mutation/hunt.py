@@ -12,11 +12,11 @@ from pathlib import Path
 from pypto_op.backends.base import COMPILED_DIR, Limits, Session
 from pypto_op.backends.session import CandidateSession
 from pypto_op.backends.sim import SimBackend
-from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
-from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import with_earlier
+from pypto_op.judge.answers.verdict import with_earlier
+from pypto_op.judge.cases.subject import Subject
+from pypto_op.judge.findings.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
+from pypto_op.judge.findings.records import TrialVerdict
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Order, run_once
 from pypto_op.vocabulary import Artifact, Status, Word

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents.knobs import ZONE
 from pypto_op.errors import ContractError
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.inputs import digest, with_seed
-from pypto_op.judge.plan import Plan
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import References
+from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.answers.plan import Plan
+from pypto_op.judge.answers.references import References
+from pypto_op.judge.cases.inputs import digest, with_seed
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Trial, expectation_of, run_once
 from pypto_op.vocabulary import Outcome, Status

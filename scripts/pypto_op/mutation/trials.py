@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import FILLINGS
 from pypto_op.errors import ContractError
-from pypto_op.judge.expectation import Expectation, Reference
-from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, with_seed
-from pypto_op.judge.plan import Plan
-from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import References
-from pypto_op.judge.verdict import judge_run
+from pypto_op.judge.answers.expectation import Expectation, Reference
+from pypto_op.judge.answers.plan import Plan
+from pypto_op.judge.answers.references import References
+from pypto_op.judge.answers.verdict import judge_run
+from pypto_op.judge.cases.inputs import FRESH, checks_precision, digest, seeds_of, with_seed
+from pypto_op.judge.findings.records import TrialVerdict
+from pypto_op.judge.findings.redaction import Redactor
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from typing import Any
 from pypto_op.backends.base import Availability
 from pypto_op.backends.registry import get_backend
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.cases.contract import Contract, load_contract
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace, typed

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pypto_op.backends.base import Availability
 from pypto_op.errors import InfraError
-from pypto_op.judge.away import Told
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.runner import silence_of
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.running.away import Told
+from pypto_op.judge.running.runner import silence_of
 from pypto_op.modes import REGISTRY
 from pypto_op.perf.admission import Admitted, availability
 from pypto_op.perf.measuring import Hear, Measured, Request, measure

@@ -13,9 +13,9 @@ from pypto_op.backends.base import Availability
 from pypto_op.documents import schema
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.judge import report as reports
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.subject import Subject, resolve
+from pypto_op.judge.reporting import report as reports
 from pypto_op.modes import REGISTRY
 from pypto_op.perf import history
 from pypto_op.perf.admission import Admitted, admit

@@ -48,7 +48,7 @@ def benchmark(op_dir: Path, as_json: bool, only_history: bool, pool: Address, **
 
     with Pool(pool) as there:
         admitted = admit(ws, wanted["modes"], wanted["base"], away=there.away)  # before the next lines bring torch
-        from pypto_op.judge import report as reports
+        from pypto_op.judge.reporting import report as reports
         from pypto_op.perf.benchmark import benchmark_operator
 
         result = benchmark_operator(ws, admitted=admitted, pool=there, **wanted)

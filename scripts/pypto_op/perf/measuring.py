@@ -11,12 +11,12 @@ from typing import Any
 from pypto_op.backends.base import Availability, Backend, Limits, TellsState
 from pypto_op.backends.registry import get_backend
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import checks_precision, fresh_seed
-from pypto_op.judge.plan import Plan
-from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import run_cases
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.answers.plan import Plan
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.inputs import checks_precision, fresh_seed
+from pypto_op.judge.cases.subject import Subject, resolve
+from pypto_op.judge.findings.records import CaseRecord
+from pypto_op.judge.running.runner import run_cases
 from pypto_op.perf.samples import Against, Samples
 from pypto_op.proof.closure import Loaded
 from pypto_op.vocabulary import Mode

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.hashing import sha256_file
-from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.cases.subject import Subject
+from pypto_op.judge.findings.records import CaseRecord
 from pypto_op.modes import REGISTRY
 from pypto_op.vocabulary import Mode, Status
 

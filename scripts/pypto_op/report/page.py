@@ -13,7 +13,7 @@ import jinja2
 
 from pypto_op import __version__
 from pypto_op.documents.targets import HTML_MARK
-from pypto_op.judge.extent import left_out
+from pypto_op.judge.cases.extent import left_out
 from pypto_op.modes import COST_MODEL, REGISTRY
 from pypto_op.report import maps, words
 from pypto_op.report.maps import HeatMap

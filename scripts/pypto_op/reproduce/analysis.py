@@ -16,12 +16,12 @@ from pypto_op.documents.knobs import SCALE, is_drawn_id
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.generators.sources import FLOATS
-from pypto_op.judge import fresh
-from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.request import Request as Wanted
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.generators.operator.sources import FLOATS
+from pypto_op.judge.cases import fresh
+from pypto_op.judge.cases.contract import Contract, load_contract
+from pypto_op.judge.cases.inputs import checks_precision
+from pypto_op.judge.cases.request import Request as Wanted
+from pypto_op.judge.cases.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.reproduce import suite_patch
 from pypto_op.reproduce.conclusion import Judgement, OutputDrift, judge_drift

@@ -43,7 +43,7 @@ def reproduce(
     Exit status: 0 the kernel is innocent, 1 it is suspect, 2 there is nothing to reproduce or the files are wrong,
     3 the machine cannot run it.
     """
-    from pypto_op.judge.precheck import check_request
+    from pypto_op.judge.cases.precheck import check_request
 
     ws = OpWorkspace.at(op_dir)
     check_request(ws, case=case, impl=impl, up_to_module=up_to_module)

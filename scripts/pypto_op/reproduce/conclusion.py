@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_op.judge.near_miss import ALIKE
+from pypto_op.judge.findings.near_miss import ALIKE
 from pypto_op.vocabulary import Conclusion
 
 _DEBUG_SKILL = "pypto-precision-debug"

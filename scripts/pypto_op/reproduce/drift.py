@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.judge.request import Request
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.cases.subject import Subject
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import devices_first
 from pypto_op.proof import evidence

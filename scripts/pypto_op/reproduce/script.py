@@ -14,10 +14,10 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.policy import Policy
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, unwritable
-from pypto_op.judge.calling import positions, used_inputs
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import FRESH, with_seed
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.cases.calling import positions, used_inputs
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.inputs import FRESH, with_seed
+from pypto_op.judge.cases.subject import Subject
 from pypto_op.workspace import OpWorkspace
 
 FILE = "tolerance_analysis.py"

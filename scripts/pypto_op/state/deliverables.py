@@ -52,7 +52,7 @@ def check_tolerances(ws: OpWorkspace) -> None:
         Refused: naming the case.
         ContractError: a document is missing or malformed.
     """
-    from pypto_op.judge.contract import load_contract
+    from pypto_op.judge.cases.contract import load_contract
 
     contract = load_contract(ws)
     for case in contract.cases:
@@ -88,7 +88,7 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     Raises:
         ContractError: it is missing, or somebody changed it.
     """
-    from pypto_op.generators import tests
+    from pypto_op.generators.writing import tests
 
     tests.check_test(ws, phase)
 

@@ -99,7 +99,7 @@ def refuse_infra(report: Mapping[str, Any], ws: OpWorkspace) -> None:
 
 def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> Iterator[str]:
     """Yield why a sealed report with status PASS or PARTIAL does not meet the demand; nothing when it does."""
-    from pypto_op.judge.contract import load_contract
+    from pypto_op.judge.cases.contract import load_contract
 
     wrapper = ws.wrapper_name(demand.phase)
     if report["wrapper"] != wrapper:
@@ -125,7 +125,7 @@ def is_looser(spec: Policy, case: Mapping[str, Any]) -> bool:
 
     Of any level: where honest rounding exceeds SPEC.md's numbers, the case takes a twin policy, which the judge measures.
     """
-    from pypto_op.judge.contract import own_dtypes
+    from pypto_op.judge.cases.contract import own_dtypes
 
     if spec.name != "allclose" or not {"atol", "rtol"} <= set(case):
         return False

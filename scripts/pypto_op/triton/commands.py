@@ -65,7 +65,7 @@ def import_(task: Path, folder: Path | None, as_json: bool, fixed: tuple[str, ..
     Exit status: 0 done, 1 the task does not run (it raises, never ends, or wants too much memory), 2 the file is no task or the
     folder is taken, 3 Triton is missing.
     """
-    from pypto_op.triton.run.targets import warm
+    from pypto_op.triton.run.setup.targets import warm
 
     warm("interpret")  # before the next line brings torch
     from pypto_op.triton.intake import page
@@ -126,8 +126,8 @@ def verify(
     **limits: Any,
 ) -> int:
     """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
-    from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.setup.project import Project
+    from pypto_op.triton.run.setup.request import Request
     from pypto_op.triton.run.verify import verify_triton
 
     try:
@@ -169,7 +169,7 @@ def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bo
     from pypto_op.triton.bench.benchmark import benchmark_triton
     from pypto_op.triton.bench.gate import GateClosed
     from pypto_op.triton.bench.request import Request
-    from pypto_op.triton.run.project import Project
+    from pypto_op.triton.run.setup.project import Project
 
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)

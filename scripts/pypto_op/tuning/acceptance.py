@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pypto_op.judge.inputs import FRESH
-from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.request import Request
+from pypto_op.judge.cases.inputs import FRESH
+from pypto_op.judge.cases.request import Request
+from pypto_op.judge.findings.records import CaseRecord
 from pypto_op.judge.verify import verify_operator
 from pypto_op.mutation.hunt import Fate
 from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants

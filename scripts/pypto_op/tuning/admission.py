@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.cases.contract import Contract, load_contract
 from pypto_op.modes import REGISTRY
 from pypto_op.perf.admission import numeric_mode, whole_pass
 from pypto_op.pool.pool import Pool

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pypto_op.backends.base import Limits
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.pool.parcel import Parcel
 from pypto_op.pool.work import Bench, Say
 from pypto_op.tuning.clock import Clock, Timed, ratio

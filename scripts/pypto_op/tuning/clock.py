@@ -18,13 +18,13 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.registry import get_backend
 from pypto_op.backends.sim import SimBackend
 from pypto_op.errors import InfraError
-from pypto_op.judge import fresh
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import checks_precision, tensors_in
-from pypto_op.judge.plan import plan_without_backends
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import ReferenceLoss, References
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.answers.plan import plan_without_backends
+from pypto_op.judge.answers.references import ReferenceLoss, References
+from pypto_op.judge.cases import fresh
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.inputs import checks_precision, tensors_in
+from pypto_op.judge.cases.subject import Subject
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.locks import Lock
 from pypto_op.modes import REGISTRY
 from pypto_op.mutation.cases import earlier

@@ -22,7 +22,7 @@ from pypto_op.backends.build_cache import digest_of
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.hashing import canonical_json, open_regular, parse_object
-from pypto_op.judge.contract import Contract
+from pypto_op.judge.cases.contract import Contract
 from pypto_op.locks import Lock
 from pypto_op.proof import evidence
 from pypto_op.proof.key import mac

@@ -10,8 +10,8 @@ from typing import Any
 from pypto_op.backends.base import Limits
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.cases.contract import load_contract
+from pypto_op.judge.cases.subject import resolve
 from pypto_op.modes import REGISTRY
 from pypto_op.perf.analysis import Analysis, analyse
 from pypto_op.perf.bound import Bound, Work, bound_of

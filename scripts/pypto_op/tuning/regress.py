@@ -58,8 +58,8 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
     """
     from pypto_op.backends.base import Limits
     from pypto_op.errors import ContractError
-    from pypto_op.judge.contract import load_contract
-    from pypto_op.judge.subject import resolve
+    from pypto_op.judge.cases.contract import load_contract
+    from pypto_op.judge.cases.subject import resolve
     from pypto_op.tuning import shapes
     from pypto_op.tuning.clock import Clock
 
@@ -83,7 +83,7 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
 
 def _suite(ws: OpWorkspace, mode: Mode) -> Step:
     """Judge every case of L1 to L5, with fresh seeds and drawn shapes; the verdict is the operator's."""
-    from pypto_op.judge.request import Request
+    from pypto_op.judge.cases.request import Request
     from pypto_op.judge.verify import verify_operator
 
     report = verify_operator(ws, Request(modes=(mode,), jobs=None))

@@ -9,9 +9,9 @@ from typing import Any
 from pypto_op.documents import default_suite
 from pypto_op.documents import spec as spec_document
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.variety import NO_KNOB
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.inputs import checks_precision
+from pypto_op.judge.cases.variety import NO_KNOB
 
 Case = Mapping[str, Any]
 _FEW = 6

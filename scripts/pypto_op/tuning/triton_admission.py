@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pypto_op.errors import InfraError
 from pypto_op.triton.bench import gate
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.targets import Place, Target, choose
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.targets import Place, Target, choose
 from pypto_op.tuning.admission import need_budget
 
 

@@ -39,7 +39,7 @@ def tune(
     Exit status: 0 searched, 2 there is no PASS for exactly these bytes, no budget or nothing to resume, 3 there is no device or
     it went away.
     """
-    from pypto_op.triton.run.project import Project
+    from pypto_op.triton.run.setup.project import Project
     from pypto_op.tuning.triton_admission import admit
 
     project = Project.at(verify_dir, op_name, triton_impl_name)

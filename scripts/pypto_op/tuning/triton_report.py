@@ -10,8 +10,8 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.targets import Target
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.targets import Target
 from pypto_op.tuning import candidate_rows, search_page
 from pypto_op.tuning.triton_tune import Tuned
 

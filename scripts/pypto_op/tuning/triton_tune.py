@@ -20,9 +20,9 @@ from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.triton.bench import choice
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.request import Request as Timing
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request as Judging
-from pypto_op.triton.run.targets import Target, versions
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request as Judging
+from pypto_op.triton.run.setup.targets import Target, versions
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file

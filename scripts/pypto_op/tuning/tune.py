@@ -10,9 +10,9 @@ from pypto_op.documents import spec as spec_document
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.request import Request as Wanted
-from pypto_op.judge.subject import Subject, resolve
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.request import Request as Wanted
+from pypto_op.judge.cases.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import REGISTRY
 from pypto_op.perf.bound import bound_of

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.debug.running import Desk
-from pypto_op.judge.contract import Contract
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.cases.contract import Contract
+from pypto_op.judge.cases.subject import Subject
 from pypto_op.perf.bound import Work
 
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "matmul", "mv", "dot", "addmv"})

@@ -18,7 +18,7 @@ from typing import Any
 from pypto_op.backends.worker.trusted import is_installed, is_trusted
 
 _HERE = __file__.rpartition("/")[0] + "/"
-_HOOKS = (_HERE, *(f"{_HERE.rpartition('/backends/')[0]}/triton/run/{name}.py" for name in ("fence", "texts")))
+_HOOKS = (_HERE, *(f"{_HERE.rpartition('/backends/')[0]}/triton/run/watching/{name}.py" for name in ("fence", "texts")))
 """Files of hooks, whose frames lie between an event and the answer: those of this package, and the Triton judge's own."""
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _GIVES_FRAME = ("/logging/__init__.py", ("<lambda>", "currentframe"))

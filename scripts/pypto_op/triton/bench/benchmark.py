@@ -10,10 +10,10 @@ from typing import Any
 
 from pypto_op.triton.bench import gate
 from pypto_op.triton.bench.request import Request
-from pypto_op.triton.run import results
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.sessions import Started
-from pypto_op.triton.run.targets import choose
+from pypto_op.triton.run.processes.sessions import Started
+from pypto_op.triton.run.setup import results
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.targets import choose
 
 
 def benchmark_triton(

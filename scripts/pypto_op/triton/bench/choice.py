@@ -9,7 +9,7 @@ from typing import Any
 
 from pypto_op.errors import ContractError
 from pypto_op.hashing import read_json
-from pypto_op.triton.run import results
+from pypto_op.triton.run.setup import results
 
 
 def choose(baseline: Path, optimized: Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pypto_op.errors import ContractError
 from pypto_op.hashing import read_json
-from pypto_op.triton.run import results
-from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.setup import results
+from pypto_op.triton.run.setup.project import Project
 
 _AGAIN = "run verify.py again"
 

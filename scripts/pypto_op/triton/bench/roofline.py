@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.inputs.packing import tensors_of
 
 
 def bandwidth(device: str) -> float | None:

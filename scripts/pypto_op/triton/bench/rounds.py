@@ -15,14 +15,14 @@ from pypto_op.documents.policy import Policy
 from pypto_op.errors import PyptoOpError
 from pypto_op.triton.bench import figures, roofline
 from pypto_op.triton.bench.request import Request
-from pypto_op.triton.run import results
-from pypto_op.triton.run.describe import describe
-from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import Judgement, compare, judge, second_look
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import policy_of
-from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
-from pypto_op.triton.run.targets import Place, Target, versions
+from pypto_op.triton.run.inputs.describe import describe
+from pypto_op.triton.run.judging.judge_device import JudgeDevice
+from pypto_op.triton.run.judging.judgement import Judgement, compare, judge, second_look
+from pypto_op.triton.run.processes.sessions import CandidateSession, Started, TaskSession, Told
+from pypto_op.triton.run.setup import results
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import policy_of
+from pypto_op.triton.run.setup.targets import Place, Target, versions
 
 _ROUNDS = 10
 _LONGEST_SHIFT = 1 << 30

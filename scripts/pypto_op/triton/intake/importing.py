@@ -17,11 +17,11 @@ from pypto_op.errors import ContractError, PyptoOpError, unreadable
 from pypto_op.hashing import open_regular
 from pypto_op.triton.intake import constants, page
 from pypto_op.triton.intake.constants import Site
-from pypto_op.triton.run.describe import describe
-from pypto_op.triton.run.packing import tensors_of
-from pypto_op.triton.run.project import Project, data_names
-from pypto_op.triton.run.sessions import SurveySession, TaskSession, Told
-from pypto_op.triton.run.targets import Place, choose
+from pypto_op.triton.run.inputs.describe import describe
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.processes.sessions import SurveySession, TaskSession, Told
+from pypto_op.triton.run.setup.project import Project, data_names
+from pypto_op.triton.run.setup.targets import Place, choose
 from pypto_op.vocabulary import ExitCode
 
 _WITHOUT = "\n\ndef get_init_inputs():\n    return []\n"

@@ -16,10 +16,10 @@ from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.intake.constants import Site, replaced
 from pypto_op.triton.intake.search import Budget, Size, smaller
-from pypto_op.triton.run import arguments
-from pypto_op.triton.run import model as models
-from pypto_op.triton.run.describe import describe
-from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.inputs import arguments
+from pypto_op.triton.run.inputs.describe import describe
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.processes import model as models
 from pypto_op.vocabulary import Outcome
 
 _RUN_FOR_REAL = 1 << 20

@@ -13,26 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run import (
-    coarse,
-    configurations,
-    filled,
-    idle,
-    ignored,
-    masks,
-    natural,
-    neighbours,
-    one_value,
-    products,
-    reaching,
-    skewed,
-    stretched,
-    unread,
-)
+from pypto_op.triton.run import ignored
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.judgement import Judgement, is_of_larger
-from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.inputs import filled, idle, masks, neighbours, one_value, reaching, skewed, stretched, unread
+from pypto_op.triton.run.interpreter import products
+from pypto_op.triton.run.judging import coarse, natural
+from pypto_op.triton.run.judging.judgement import Judgement, is_of_larger
+from pypto_op.triton.run.processes.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked
+from pypto_op.triton.run.watching import configurations
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.verification import Verification

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.triton.run import agreement, constructor, whole
-from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.provenance import Provenance
+from pypto_op.triton.run.inputs import constructor, whole
+from pypto_op.triton.run.judging import agreement
+from pypto_op.triton.run.judging.judgement import Judgement
+from pypto_op.triton.run.judging.provenance import Provenance
 
 
 @dataclass

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run import constructor, whole
-from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.inputs import constructor, whole
+from pypto_op.triton.run.judging.judgement import Judgement
+from pypto_op.triton.run.processes.sessions import Answered, CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
 
 if TYPE_CHECKING:

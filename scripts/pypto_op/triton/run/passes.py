@@ -11,34 +11,23 @@ from typing import Any
 
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import (
-    agreement,
-    arguments,
-    aside,
-    beyond,
-    configurations,
-    edges,
-    looks,
-    reloaded,
-    remote,
-    reordered,
-    skewed,
-    small,
-    trivial,
-)
+from pypto_op.triton.run import aside, reordered
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.deadline import Deadline, TimeIsUp
-from pypto_op.triton.run.describe import describe
-from pypto_op.triton.run.judge_device import JudgeDevice
-from pypto_op.triton.run.judgement import Judgement, judge, second_look
-from pypto_op.triton.run.model import numbers_of
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.provenance import Provenance
+from pypto_op.triton.run.inputs import arguments, beyond, edges, reloaded, skewed
+from pypto_op.triton.run.inputs.describe import describe
+from pypto_op.triton.run.judging import agreement, looks, remote, small, trivial
+from pypto_op.triton.run.judging.judge_device import JudgeDevice
+from pypto_op.triton.run.judging.judgement import Judgement, judge, second_look
+from pypto_op.triton.run.judging.provenance import Provenance
+from pypto_op.triton.run.processes.model import numbers_of
+from pypto_op.triton.run.processes.sessions import Answered, CandidateSession, Started, TaskSession, Told
 from pypto_op.triton.run.reading import Beside
 from pypto_op.triton.run.replay import History
-from pypto_op.triton.run.request import Request
-from pypto_op.triton.run.sessions import Answered, CandidateSession, Started, TaskSession, Told
-from pypto_op.triton.run.targets import Place, Target
+from pypto_op.triton.run.setup.deadline import Deadline, TimeIsUp
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request
+from pypto_op.triton.run.setup.targets import Place, Target
+from pypto_op.triton.run.watching import configurations
 
 HOST = "HostComputed"
 _FIRST_SEED = 0

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits, RunResult
 from pypto_op.errors import PyptoOpError
-from pypto_op.triton.run.judgement import Judgement, judge
-from pypto_op.triton.run.orders import OF_WARPS, ORDERS, OWN
-from pypto_op.triton.run.packing import tensors_of
-from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.judging.judgement import Judgement, judge
+from pypto_op.triton.run.processes.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
+from pypto_op.triton.run.watching.orders import OF_WARPS, ORDERS, OWN
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case

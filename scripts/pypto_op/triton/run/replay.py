@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run import looks, trivial
-from pypto_op.triton.run.provenance import Provenance
-from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.judging import looks, trivial
+from pypto_op.triton.run.judging.provenance import Provenance
+from pypto_op.triton.run.processes.sessions import CandidateSession, TaskSession, Told
 
 
 class History:

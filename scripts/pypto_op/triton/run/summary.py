@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
-from pypto_op.triton.run.results import sealed
-from pypto_op.triton.run.targets import Target, versions
+from pypto_op.triton.run.setup.results import sealed
+from pypto_op.triton.run.setup.targets import Target, versions
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.case import Case

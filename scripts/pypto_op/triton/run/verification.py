@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
+from pypto_op.triton.run.judging.judgement import Judgement
+from pypto_op.triton.run.processes.sessions import Answered, CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
     from pypto_op.documents.policy import Policy
     from pypto_op.triton.run.case import Case
-    from pypto_op.triton.run.judge_device import JudgeDevice
-    from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.request import Request
-    from pypto_op.triton.run.targets import Place
+    from pypto_op.triton.run.judging.judge_device import JudgeDevice
+    from pypto_op.triton.run.setup.project import Project
+    from pypto_op.triton.run.setup.request import Request
+    from pypto_op.triton.run.setup.targets import Place
 
 
 class Verification(Protocol):

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import PyptoOpError
-from pypto_op.triton.run import results, summary
-from pypto_op.triton.run.deadline import TimeIsUp
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.request import Request, policy_of
-from pypto_op.triton.run.sessions import Started, Told
+from pypto_op.triton.run import summary
+from pypto_op.triton.run.processes.sessions import Started, Told
+from pypto_op.triton.run.setup import results
+from pypto_op.triton.run.setup.deadline import TimeIsUp
+from pypto_op.triton.run.setup.project import Project
+from pypto_op.triton.run.setup.request import Request, policy_of
 
 if TYPE_CHECKING:
     from pypto_op.documents.policy import Policy
@@ -45,7 +46,7 @@ def verify_triton(
     project.verify_result.unlink(missing_ok=True)
     begun = time.monotonic()
     policy, started = _begin(project, request, begun)
-    from pypto_op.triton.run import passes  # with torch
+    from pypto_op.triton.run import passes
 
     run = passes.Run(project, request, progress, begun, policy)
     status: str = "ERROR"

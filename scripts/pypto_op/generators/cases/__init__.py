@@ -1,0 +1,1 @@
+"""Cases of a suite: sizes and values that break kernels, and calls that a wrapper refuses."""

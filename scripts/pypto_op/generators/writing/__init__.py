@@ -1,0 +1,1 @@
+"""Files that are generated beside the suite: tests, the integrated kernel, its README."""

@@ -1,0 +1,1 @@
+"""What a verdict tells, to programs and to people."""

@@ -1,0 +1,44 @@
+"""The one command that a person or an agent runs after a FAIL."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.judge.findings.reasons import LOAD_FAILURES
+from pypto_op.vocabulary import FailureCategory, Mode, Status
+from pypto_op.workspace import typed
+
+
+def after_failure(report: Mapping[str, Any], file: Path) -> str:
+    """Return the next command after a report that is FAIL, or whose kernel does not load; "" where no case is to blame.
+
+    Args:
+        report: as it was written.
+        file: where it lies, in `eval/` of its operator or anywhere else.
+    """
+    failure = report["first_failure"]
+    if failure is None or not failure["case_id"] or (report["status"] != Status.FAIL and failure["reason"] not in LOAD_FAILURES):
+        return ""
+    op_dir, case = _operator(report["op_name"], file), f"--case {shlex.quote(failure['case_id'])}"
+    phase = report["up_to_module"] if report["up_to_module"] < report["total_modules"] else None
+    boundary = f" --up-to-module {phase}" if phase else ""
+    if failure.get("cpu_reproducer_candidate"):
+        return f"pypto-op reproduce {op_dir} {case}{boundary}  (is the kernel to blame, or the case?)"
+    if failure["failure_category"] not in (FailureCategory.PRECISION, FailureCategory.STRUCTURAL):
+        kernel = f" --kernel {op_dir}/{report['impl_file']}" if report["impl_file"] else ""
+        return f"pypto-op diagnose --log {typed(file)}{kernel}  (is it a known mistake?)"
+    if failure["reason"] in LOAD_FAILURES:
+        return f"pypto-op verify {op_dir}{boundary}  (once {report['impl_file'] or 'the kernel'} is mended: nothing ran)"
+    if report["total_modules"] > 1 and not phase:
+        return f"pypto-op verify {op_dir} --sweep {case}  (which module is the first that is wrong?)"
+    if failure["mode"] == Mode.SIM and failure["failure_category"] == FailureCategory.PRECISION:
+        return f"pypto-op debug precision-compare {op_dir} {case}{boundary}  (which line is the first that is wrong?)"
+    return f"pypto-op verify {op_dir} {case}{boundary} --error-maps && pypto-op report {op_dir}  (where is it off?)"
+
+
+def _operator(name: str, file: Path) -> str:
+    """Return the operator's folder as it may be typed here; a report that lies elsewhere does not tell it."""
+    return next((typed(folder) for folder in file.parents if folder.name == name), "OP_DIR")

@@ -1,0 +1,223 @@
+"""Operators of a reference that change nothing for the task's inputs: a relu of what is never negative, a bound never reached.
+
+A kernel that leaves such an operator out is right wherever it stays idle. So an operator that was idle in every pass, or a side
+of it (`sides`), gets one with inputs that come there, where the reference takes such (`reaching`). A comparison that has one
+answer throughout (a padding token that is never drawn, an index that is never beyond the range, a guard for zero) is idle, too.
+What stays idle then is said.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.triton.run.inputs import sides
+from pypto_op.triton.run.inputs.packing import address, tensors_of
+
+_CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
+_LOSSES = {"huber_loss": 3, "smooth_l1_loss": 3}
+"""They are squares up to a difference, which is the argument of this number; 1.0 where it is left out."""
+_COMPARES = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isposinf", "isneginf", "signbit"))
+_USUAL, _NONE = -100, -1
+_IGNORES = {
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), (4, _USUAL)),
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), (8, _NONE)),
+}
+"""They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one."""
+_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES))
+_SAYS = "ignore_index"
+"""A kernel need not know the usual value to ignore, but where the task says this."""
+_COPIES = frozenset(("clone", "_to_copy"))
+_NAN = "nan_to_num"
+_MOST = 3
+
+
+class Idle(DispatchMode):
+    """Notes which operators, or sides of them, change nothing while it is active.
+
+    Attributes:
+        found: by the operator's name, its side and its line in the task: whether it worked on whole numbers alone.
+        busy: the same of what did something in some call.
+        unordered: which of equal elements is meant nobody knows.
+        picks: an operator picks some of its elements (`sides.PICKS`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: dict[str, bool] = {}
+        self.busy: set[str] = set()
+        self.unordered = self.picks = False
+        self._path = str(path)
+        self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
+        self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
+        self._looks = False  # the reference uses such places
+        self._made: set[int] = set()  # memory of what an operator computed
+        self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
+        self._grid: set[int] = set()  # and memory that would hold no rounding, were all drawn elements multiples of a half
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and look whether it changed anything."""
+        name = str(func.overloadpacket.__name__)
+        plain = name.rstrip("_") or name
+        self.unordered = self.unordered or sides.is_unordered(plain, kwargs or {})
+        self.picks = self.picks or plain in sides.PICKS
+        copies = name != plain and plain in _WATCHED
+        exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
+        grid = sides.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in args)
+        given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
+        self._note_looks([args, kwargs or {}])
+        out = func(*args, **(kwargs or {}))
+        self._keep_made(plain, given, out, exact=exact, grid=grid)
+        if plain not in _WATCHED or not given:
+            return out
+        called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
+        whole = not (given[0].is_floating_point() or given[0].is_complex())
+        if plain == "round":
+            exact, rounded = self._is_exact(given[0]), sides.scaled_places(given[0], kwargs)
+            idle = sides.is_never_halfway(rounded) if exact else sides.is_seldom_halfway(rounded)
+            if exact or not kwargs:
+                self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
+        if plain in sides.VALUES:
+            self._note_values(called, plain, args, given[0], tensors_of(out))
+        if plain in sides.ORDERS and len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
+            self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
+        if plain in sides.COMPARES and len(given) == 2:
+            self._note_pair(called, plain, given)
+        if plain in sides.NAMES:
+            for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
+                self._note(f"{called} ({side})", idle, whole=whole)
+        elif plain in _COMPARES:
+            self._note(called, _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
+        elif plain in _IGNORES:
+            position, usual = _IGNORES[plain]
+            ignored = args[position] if len(args) > position else usual
+            if ignored != usual or (self._says and usual == _USUAL):
+                self._note(f"{called} ({sides.WITHOUT} {ignored})", not bool((args[1] == ignored).any()), whole=True)
+        elif plain in _LOSSES:
+            self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
+        elif plain in _CHANGES:
+            idle = _is_unchanged(out, given) or (plain == _NAN and not _holds_all(given[0]))
+            self._note(called, idle, whole=whole and not out.is_floating_point())
+        return out
+
+    def _note_pair(self, called: str, name: str, given: list[torch.Tensor]) -> None:
+        """Note what a comparison of two tensors never met: equal elements where both were drawn, zeros where one was computed."""
+        if name not in sides.PAIRS:
+            self._note(f"{called} ({sides.TWICE})", sides.is_never_twice(*given), whole=not given[0].is_floating_point())
+        elif all(map(self._is_drawn, given)):
+            self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(name, *given), whole=False)
+        elif name in sides.ORDERS and all(one.is_floating_point() for one in given):
+            self._note(f"{called} ({sides.NOTHING})", sides.are_never_zero(*given), whole=False)
+
+    def _note_looks(self, given: Any) -> None:
+        """Note whether an operator is given places of elements that an order returned."""
+        if self._places and not self._looks:
+            places = {*map(address, self._places)}
+            self._looks = any(address(one) in places for one in tensors_of(given))
+
+    def _note_values(self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor]) -> None:
+        """Note whether an order, whose places are kept, returned equal elements."""
+        if not (out and out[0].is_floating_point() and given.numel()):
+            return
+        self._places += out[1:]
+        position = 1 if name in ("median", "nanmedian", "sort") else 2
+        axis = args[position] if len(args) > position and type(args[position]) is int else -1
+        self._note(f"{called} ({sides.ALIKE})", sides.are_never_alike(name, given, out[0], axis), whole=False)
+
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool, grid: bool) -> None:
+        """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
+        if name in _COPIES and all(map(self._is_drawn, given)):
+            return
+        made = {*map(address, tensors_of(out))} - {*map(address, given)}
+        self._made |= made
+        self._exact = self._exact | made if exact else self._exact - made
+        self._grid = self._grid | made if grid else self._grid - made
+
+    def _is_exact(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
+
+    def _is_on_grid(self, value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or self._is_drawn(value) or address(value) in self._grid
+
+    def _is_drawn(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
+        return tensor.is_floating_point() and tensor.numel() > 1 and address(tensor) not in self._made
+
+    def still_idle(self, before: dict[str, bool] | None, outputs: Any, *, gross: bool) -> dict[str, bool]:
+        """Return what of `before` (None: of anything) was idle again.
+
+        Args:
+            before: what was idle so far.
+            outputs: what the reference returned.
+            gross: only gross errors count in this pass, so it tests what lies far away alone: elements that happen to be equal
+                among large ones show nothing.
+        """
+        found = self.idle(outputs)
+        if before is None:
+            return found
+        far = (f"({sides.FAR})", f"({sides.SUNK})")
+        return {key: whole for key, whole in before.items() if key in found or (gross and not any(side in key for side in far))}
+
+    def idle(self, outputs: Any) -> dict[str, bool]:
+        """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
+        kinds = {tensor.dtype for tensor in tensors_of(outputs) if not tensor.is_floating_point()}
+        hidden = [sides.TIES] if not kinds else []
+        hidden = [sides.TIES, sides.EQUAL] if self.unordered else hidden
+        hidden += [sides.ALIKE] if kinds - {torch.bool} or self._looks else []
+        return {key: whole for key, whole in self.found.items() if not any(f"({side})" in key for side in hidden)}
+
+    def _note(self, what: str, idle: bool | None, *, whole: bool) -> None:
+        """Keep whether a call was idle; None: that cannot be said of it."""
+        if idle is None:
+            return
+        key = f"{what} in line {self._line()}"
+        if not idle or key in self.busy:
+            self.busy.add(key)
+            self.found.pop(key, None)
+        else:
+            self.found[key] = whole
+
+    def _line(self) -> int:
+        frame = sys._getframe(3)
+        while frame is not None and frame.f_code.co_filename != self._path:
+            frame = frame.f_back  # type: ignore[assignment]
+        return 0 if frame is None else frame.f_lineno
+
+
+def told(idle: Collection[str]) -> list[str]:
+    """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in sides.NEEDLESS))
+    if not named:
+        return []
+    more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
+    return [f"of the reference {', '.join(named[:_MOST])}{more} changed nothing in any pass: what it bounds was not tested"]
+
+
+def _is_unchanged(out: Any, given: list[torch.Tensor]) -> bool:
+    if not isinstance(out, torch.Tensor):
+        return False
+    if out.numel() > 1 and bool((out == out[(0,) * out.dim()]).all()):  # nothing comes through
+        return True
+    return any(value.shape == out.shape and value.dtype is out.dtype and torch.equal(value, out) for value in given)
+
+
+def _is_one_sided(out: Any) -> bool | None:
+    """Whether a comparison has one answer throughout; None for a single one."""
+    if not isinstance(out, torch.Tensor) or out.numel() < 2:
+        return None
+    return bool((out == out[(0,) * out.dim()]).all())
+
+
+def _holds_all(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds all that `nan_to_num` replaces."""
+    return bool(tensor.isnan().any() and tensor.isposinf().any() and tensor.isneginf().any())
+
+
+def _is_within(given: list[torch.Tensor], args: Any, kwargs: Any, position: int) -> bool:
+    limit = args[position] if len(args) > position else kwargs.get("delta", kwargs.get("beta", 1.0))
+    return len(given) >= 2 and bool(((given[0] - given[1]).abs() <= limit).all())

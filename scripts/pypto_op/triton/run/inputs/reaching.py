@@ -1,0 +1,394 @@
+"""Inputs that come to what was idle in every pass (`idle`): far beyond the task's own, zero, alike, not a number.
+
+Each way is tried on the reference first. Only one that it takes, and in which something idle did something, is judged.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from pypto_op.triton.run.inputs import sides, signed, skewed, smaller
+from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
+from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
+
+REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
+"""The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
+
+`WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
+`EXACT` one of multiples of a half, whose sums and products no rounding changes.
+"""
+WEIGHTS = "weights"
+"""In the name of a way: drawn weights are below zero, too."""
+TIMES = 3
+"""So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
+_ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
+"""`x != x` is one way to ask."""
+_MISSES = 5
+"""One number of so many is none then, or has the other sign."""
+_ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
+_FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
+_BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
+_HALVES = (0.5, 2.0**-5)
+"""Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
+_TINY = (8, 16, 24)
+"""Every other slice is divided by two to this power, or by a little more."""
+_SHARE = 4
+"""One whole number of so many meets a number of the files."""
+_MOST_EQUAL = 31 / 32
+"""The part of rows that are equal to another one, where only rounding shows."""
+TOLD = (
+    "an operator of the reference changes nothing for the task's own inputs (a bound that they do not "
+    "reach); in this pass they come there: of both signs, large or no numbers, or all sums of products are below "
+    "zero, and only gross errors counted"
+)
+TOLD_WITHIN = (
+    "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
+    "pass they come there: whole rows are zero or have the other sign, also sums of products, elements are alike or lie halfway "
+    "between whole numbers, or no whole number is the least"
+)
+TOLD_CODES = (
+    "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
+    "exact, and quotients lie exactly halfway between whole numbers: torch.round takes the even one"
+)
+TOLD_EXACT = (
+    "the inputs of this pass are multiples of a half, so what the reference compares with a number is now and then exactly that "
+    "number, in whatever order it is computed"
+)
+TOLD_MET = (
+    "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
+    "in this pass some whole numbers were those that stand in the files, and sizes of the inputs"
+)
+
+
+Write = Callable[[torch.Tensor, torch.Tensor], None]
+"""Changes a copy in its place, beside the tensor that it was made of."""
+Ways = Iterator[tuple[str, Any]]
+"""Kinds of inputs: what each is called, and inputs of the same layout as the task's."""
+
+
+def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
+    """Return what is idle without the overflows that only inputs of some thousands come to.
+
+    Inputs around zero are made so large. A kernel of softmax(x / 100) that takes no maximum off is right for them up to 8,900,
+    and another pass shows what happens at 128 (`skewed`).
+    """
+    floats = [tensor for tensor in tensors_of(inputs) if tensor.is_floating_point() and tensor.numel()]
+    wide = any(tensor.dtype is not torch.float16 and bool(tensor.min() < 0 < tensor.max()) for tensor in floats)
+    return {name: whole for name, whole in idle.items() if not (wide and f"({sides.FAR})" in name)}
+
+
+def reaching(
+    inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]] = tuple, *, weights: bool = False
+) -> Ways:
+    """Yield inputs that may come to what is idle, first those of the size of the task's own.
+
+    `divisors` returns the numbers by which scales may divide; `weights`: there may be other ones.
+    """
+    below = [name for name, whole in idle.items() if not whole and any(f"({side})" in name for side in signed.ROWS)]
+    rest = {name: whole for name, whole in idle.items() if name not in below}
+    kinds = [*_opposed(inputs, below, weights=weights), *(_kinds(inputs, rest) if rest else ()), *_codes(inputs, idle, divisors)]
+    for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
+        if (found := make()) is not None:
+            yield name, found
+
+
+def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield what kinds of inputs are called, and what makes them."""
+    floats, whole = not all(idle.values()), any(idle.values())
+
+    def has(*wanted: str) -> bool:
+        return any(f"({side})" in name for name in idle for side in wanted)
+
+    if has(sides.AT):
+        yield f"{EXACT} multiples of {_HALVES[0]:g}", partial(_changed, inputs, partial(smaller.snap, _HALVES[0]))
+        if all(f"({sides.AT})" in name for name in idle):
+            return
+    for power in _TINY if has(sides.BESIDE) else ():
+        yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
+    alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
+    for way in (_BOTH, _DOWN) if whole else ():
+        yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)
+    for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
+        yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
+    if floats and not alone and skewed.of_one_sign(inputs):
+        yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring(), scales=has(sides.LOWER))
+    for name, change in _CHANGES.items() if floats else ():
+        if change.to_zero or not alone:
+            yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
+    if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
+        yield f"{REACH} nan", partial(_changed, inputs, _missing(), scales=True)
+    for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
+        # the distance of equal rows is the root of what rounding leaves, in the reference, too
+        far = any(sides.DISTANCE in name for name in idle if f"({sides.EQUAL})" in name)
+        # and negative in one of some rows alone
+        first = _MOST_EQUAL if far else 1 / _SHARE
+        yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
+    if floats:
+        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zero, scales=True)
+    for kind, make in signed.WAYS.items() if whole else ():
+        yield f"{WITHIN} {kind}", partial(make, inputs)
+    for step in _HALVES if has(sides.HALF) else ():
+        yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
+    if not alone:
+        yield f"{WITHIN} missing", partial(_without_least, inputs)
+
+
+def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs one of which, or whose weights, are below zero and the others above it: so are sums of their products."""
+    count = sum(skewed.movable(inputs))
+    targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
+    targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
+    far = any(f"({sides.SUNK})" in name for name in below)
+    for name, (target, ends) in targets.items() if below else ():
+        yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
+        for most in ends if far else ():
+            yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
+
+
+def _codes(
+    inputs: Any, idle: dict[str, bool], divisors: Callable[[], Sequence[float]]
+) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs whose greatest elements are such a number times a power of two, where a scale may follow from them."""
+    if any(f"({sides.CODES})" in name for name in idle):
+        for number in divisors():
+            yield f"{CODES} {number:g}", partial(_changed, inputs, partial(_encode, number))
+
+
+def _encode(number: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let some elements be this number times a power of two, or its negative, and the others multiples of its half between."""
+    if is_ordered(tensor):
+        return
+    memory = memory_of(copy)
+    step = 2.0 ** math.floor(math.log2(float(memory.abs().max()) / number))
+    draws = torch.Generator().manual_seed(0)
+    at = (torch.rand(len(memory), generator=draws) < 1 / _SHARE).to(memory.device)  # each row, column and group has some
+    signs = torch.randint(0, 2, (len(memory),), generator=draws).to(memory) * 2 - 1
+    halves = (2 * memory / step).round().clamp(-2 * number, 2 * number) / 2
+    memory.copy_(torch.where(at, signs * number, halves) * step)
+
+
+def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
+    """Yield inputs of which every fourth whole number is left out, or is one of the files', or about the size of an axis."""
+    if not any(idle.values()):
+        return
+    sizes = {size + more for tensor in tensors_of(inputs) for size in tensor.shape for more in (-1, 0, 1)}
+    ignored = [int(word) for name in idle for word in re.findall(rf"\({sides.WITHOUT} (-?\d+)\)", name)]
+    whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= _FAR} | sizes)
+    for name, some in (
+        ("ignored", ignored),
+        ("all", whole),
+        ("up", [one for one in whole if one >= 0]),
+        ("down", [one for one in whole if one < 0]),
+    ):
+        if (found := _meeting(inputs, some)) is not None:
+            yield f"{MEET} {name}", found
+    if (found := _meeting(inputs, whole, within=True)) is not None:
+        yield f"{MEET} within", found
+
+
+def chosen(
+    ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_to: Callable[[str, Any], set[str]]
+) -> tuple[str, Any]:
+    """Return what the way is called that comes to most of what is idle, and its inputs; "" and None: none comes to anything.
+
+    Args:
+        ways: to choose from; what those of that size come to does not count for the later ones, where only gross errors do.
+        idle: what was idle in every pass.
+        known: what each way comes to, as far as somebody asked; what is chosen is taken off.
+        come_to: asks the reference what the inputs of a way come to.
+    """
+    best, most, found = "", 0, None
+    exact: set[str] = set()
+    for name, moved in ways:
+        if name not in known:
+            known[name] = come_to(name, moved)
+        comes = known[name].intersection(idle)
+        if not name.startswith(REACH):
+            exact |= comes
+        else:
+            comes -= exact
+        if (count := len(comes)) > most:
+            best, most, found = name, count, moved
+    known[best] = set()
+    return best, found
+
+
+def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | None:
+    """Return inputs of which some whole numbers are these; `within`: of these those from 0 to their greatest one."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not holds_integers(tensor):
+            return False
+        limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
+        low, high = (0, int(memory.max())) if within and memory.numel() else (limits.min, limits.max)
+        fitting = [number for number in numbers if low <= number <= high]
+        places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
+        if not fitting or not len(places):
+            return False
+        turns = torch.arange(len(places), device=memory.device) % len(fitting)
+        memory[places] = torch.tensor(fitting, device=memory.device)[turns].to(tensor.dtype)
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool, zeros: bool = False) -> Any | None:
+    """Return inputs far beyond the task's, of whole numbers some `zeros`; None where none can be."""
+    movable = iter(skewed.movable(inputs))
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if next(movable) and floats:
+            _spread(copy, tensor)
+            return True
+        if whole and holds_integers(tensor):
+            _spread_whole(copy, way)
+            if zeros and not is_sorted(tensor):
+                memory_of(copy)[::_SHARE] = 0
+            return tensor.numel() > 1
+        return False
+
+    return changed_copy(inputs, change)
+
+
+def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool = False) -> Any | None:
+    """Return inputs of the same layout, the floats among them changed; None where none can be.
+
+    Args:
+        write: into a copy, beside its tensor.
+        scales: what may be a scale beside another tensor is changed, too.
+        infinite: what holds infinities or NaN already is changed, too.
+    """
+    movable = iter(skewed.movable(inputs, scales=scales))
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        lost = infinite and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+        if not next(movable) and not lost:
+            return False
+        write(copy, tensor)
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def _equalled(inputs: Any, target: int, first: float) -> Any | None:
+    """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None.
+
+    `first` is the part of the rows.
+    """
+    tensors = tensors_of(inputs)
+    meant = tensors[target]
+    others = [memory_of(other) for other in tensors if other is not meant and other.dtype is meant.dtype and other.numel()]
+    if not others or not skewed.movable(inputs)[target] or is_ordered(meant):
+        return None
+    low, high = torch.aminmax(meant)
+    positions = iter(range(len(tensors)))
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        copy = same_layout(tensor)
+        memory = memory_of(copy)
+        for turn, other in enumerate(others) if next(positions) == target else ():
+            places = torch.arange(len(memory), device=memory.device)
+            places = places[((places % _SHARE == 0) | (places < int(first * len(memory)))) & (places % len(others) == turn)]
+            found = other[places % len(other)]
+            memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
+        return copy
+
+    return map_tensors(inputs, one)
+
+
+def _without_least(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not holds_integers(tensor) or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        least, steps = memory == memory.min(), memory.long().diff()
+        if int(least.sum()) < 2 or not bool((steps < 0).any() and (steps > 0).any()):
+            return False
+        memory[least] = memory.max()
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIGN, half: float = _FAR_HALF) -> None:
+    """Let a tensor of one sign have both, and one around zero be far larger."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    memory = memory_of(copy)
+    if low < 0 < high:
+        memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
+    else:
+        memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
+
+
+def _mirroring() -> Write:
+    """Return what lets a tensor of one sign have the other one in half of its rows, and in some places; each has other ones."""
+    turns = itertools.count()
+
+    def mirror(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+            memory, turn = memory_of(copy), next(turns)
+            halves = memory[: len(memory) // 2], memory[len(memory) // 2 :]
+            halves[turn % 2].neg_()
+            halves[1 - turn % 2][:: _MISSES + turn].neg_()
+
+    return mirror
+
+
+def _missing() -> Write:
+    """Return what puts NaN in the place of some numbers, in each tensor in other places: what is greater is known then."""
+    turns = itertools.count()
+
+    def miss(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if not is_sorted(tensor):
+            memory_of(copy)[next(turns) % _MISSES :: _MISSES] = float("nan")
+
+    return miss
+
+
+def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """The same, farther, with rows that are far below zero throughout."""
+    _spread(copy, tensor, _ONE_SIGN_HUGE, _HUGE_HALF)
+    if not is_ordered(tensor):
+        skewed.sunk(copy, float(copy.min()))
+
+
+class _Change(NamedTuple):
+    """How floats are changed.
+
+    Attributes:
+        write: into a copy, beside its tensor.
+        to_zero: it comes to zero, where nothing else is idle.
+        infinite: what holds infinities or NaN already is changed, too.
+    """
+
+    write: Write
+    to_zero: bool = False
+    infinite: bool = False
+
+
+_CHANGES = {
+    f"{REACH} more": _Change(_spread_more),
+    f"{WITHIN} zero": _Change(smaller.zero, to_zero=True),
+    f"{WITHIN} level": _Change(smaller.level),
+    f"{REACH} lost": _Change(smaller.lose, infinite=True),
+}
+
+
+def _spread_whole(copy: torch.Tensor, way: str) -> None:
+    """Spread whole numbers over those of their dtype up to some thousands, on both sides or on one."""
+    limits = torch.iinfo(copy.dtype)
+    memory = memory_of(copy)
+    low, high = max(limits.min, -int(_FAR)), min(limits.max, int(_FAR))
+    first, last = int(memory.min()), int(memory.max())
+    low, high = min(first, high) if way == _UP else low, max(last, low) if way == _DOWN else high
+    places = (memory.double() - first) / max(1, last - first)
+    memory.copy_((low + places * (high - low)).to(copy.dtype))

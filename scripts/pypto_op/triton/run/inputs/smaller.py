@@ -1,0 +1,51 @@
+"""How floats are written that come to what is idle near to zero, or where few values are (`reaching`): zeros, tiny rows, NaN."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
+from pypto_op.triton.run.inputs.packing import memory_of
+
+_LOST = (float("nan"), float("inf"), float("-inf"))
+_EACH = 4
+"""Every other slice of so many is smaller than the one before by a factor of four."""
+_LEVELS = 4
+"""So many different values has an input whose elements shall be alike."""
+
+
+def zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let a slice along each axis be zero."""
+    for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
+        if size > 1 and copy.stride(axis):
+            copy.select(axis, size // 2).zero_()
+
+
+def shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let every other slice along each axis be so much smaller that a small number beside what it comes to shows."""
+    if is_ordered(tensor) or tensor.element_size() < 4 or memory_of(copy).numel() != copy.numel():
+        return
+    for axis, size in enumerate(copy.shape):
+        for turn in range(1, size, 2) if size >= _EACH else ():
+            copy.select(axis, turn).mul_(2.0 ** -(power + 2 * (turn // 2 % _EACH)))
+
+
+def level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let elements have few values, the same in inputs of about the same range; what is sorted or symmetric stays."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    snap(2.0 ** math.ceil(math.log2((high - low) / _LEVELS)), copy, tensor)
+
+
+def snap(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let elements be multiples of a step, where they are in no order."""
+    if not is_ordered(tensor):
+        memory = memory_of(copy)
+        memory.copy_((memory / step).round() * step)
+
+
+def lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Put what is no number, or no finite one, into some places; what is sorted stays."""
+    for first, value in enumerate(_LOST if not is_sorted(tensor) else ()):
+        memory_of(copy)[first :: max(len(_LOST), copy.numel() // 7)] = value

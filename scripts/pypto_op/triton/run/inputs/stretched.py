@@ -1,0 +1,245 @@
+"""Whole numbers over all of the range that a reference takes: labels of the last classes, full lengths, sums beyond 24 bits.
+
+A task draws labels up to 100 for a table of 300 rows, and a kernel that keeps them in eight bits is right. So one pass stretches
+whole numbers. Where they name rows, or are compared with places in their order, they reach the last one. Where the reference
+only computes with them, they become large. Their order, their sign, zero and what is equal stay. Where they name the places that
+something is added to, and were drawn one by one, two are equal: a kernel that adds without atomics loses one of them.
+
+How a reference uses them is seen while it runs. Where it uses them otherwise (a size, a position that is computed), they stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+
+from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.triton.run.inputs.packing import address, changed_copy, holds_integers, map_tensors, memory_of, tensors_of
+
+MOVE = "stretched"
+"""The name of this move, beside those of `skewed`."""
+TOLD = (
+    "the whole numbers of this pass reach as far as the reference takes them: the last rows that they may name, also twice, full "
+    "lengths, large ones where it only computes with them"
+)
+_CAPS = (30, 22, 14)
+"""Powers of two that whole numbers may reach; the first is tried first."""
+_WORD = 2**31 - 1
+"""What a kernel may add up in 32 bits."""
+_TURN = 7919
+"""Spreads what lies between the multiples that a factor makes; a value depends on the one that it replaces alone."""
+_FLAGS = 2
+_ROWS = frozenset((
+    "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_reduce",
+))  # fmt: skip
+"""They are given a tensor, an axis of it, and places on that axis."""
+_ADDS = frozenset(("scatter_add", "scatter_reduce", "index_add", "index_reduce"))
+_TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only"))
+_LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
+_PICKS = frozenset(("gather", "index_select", "index"))
+_COPIES = frozenset(("clone", "_to_copy"))
+_VIEWS = frozenset(("_unsafe_view", "unsqueeze", "squeeze", "transpose", "t"))
+"""Operators that look at the same numbers though torch calls them no views: a copy of no account, and what is done in place."""
+_TO_FLOATS = frozenset(("_to_copy", "div"))
+_SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
+_COMPUTES = _SUMS | {
+    "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max",
+    "min", "sort", "maximum", "minimum",
+    "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
+}  # fmt: skip
+_REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
+"""With places in their order on the left: `place < length` may be asked of a full length, `place <= last` of a last place."""
+_COMPARES = _REACHES_SIZE | _STAYS_BELOW | {"eq", "ne"}
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+class _Uses(DispatchMode):
+    """Notes what a reference does with whole numbers among its inputs while it is active.
+
+    Attributes:
+        most: by position of a tensor: the greatest number that names a row, or fits beside places in their order.
+        computed: the positions of those that are computed with.
+        summed: of those, which are added up.
+        floats: those that become floats: what reaches a last row or place may, too (a mean over lengths).
+        other: those that are used otherwise.
+        added: those that name places which something is added to.
+    """
+
+    def __init__(self, inputs: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.most: dict[int, int] = {}
+        self.computed: set[int] = set()
+        self.summed: set[int] = set()
+        self.floats: set[int] = set()
+        self.other: set[int] = set()
+        self.added: set[int] = set()
+        held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
+        self._own = {address(tensor): position for position, tensor in held}
+        self._made: dict[int, set[int]] = {}  # memory of what was computed with them
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and look what it is given."""
+        name = str(func.overloadpacket.__name__)
+        plain = name.rstrip("_") if not name.startswith("__") else name
+        given = tensors_of([args, kwargs or {}])
+        used = {position for tensor in given for position in self._of(tensor)}
+        out = func(*args, **(kwargs or {}))
+        made = [tensor for tensor in tensors_of(out) if address(tensor) not in {*map(address, given)}]
+        for tensor in made:
+            self._own.pop(address(tensor), None)
+            self._made.pop(address(tensor), None)
+        if used and not func.is_view and plain not in _VIEWS:
+            self._note(plain, args, used, given, made)
+        return out
+
+    def _note(self, name: str, args: Any, used: set[int], given: list[torch.Tensor], made: list[torch.Tensor]) -> None:
+        whole = all(not tensor.is_floating_point() for tensor in [*given, *made])
+        if name in _COPIES and whole:
+            own = self._own.get(address(given[0]))
+            for tensor in made:
+                if own is not None:
+                    self._own[address(tensor)] = own
+                else:
+                    self._made[address(tensor)] = used
+        elif name in _COMPARES and whole:
+            self._note_order(name, args)
+        elif (rows := list(_rows(name, args))) or name in _PICKS:
+            self._note_rows(name, args, rows, used, made)
+            if name in _ADDS or (name == "index_put" and len(rows) == 1 and True in args[3:4]):
+                self.added |= {own for places, _ in rows if (own := self._own.get(address(places))) is not None}
+        elif name in _COMPUTES and whole:
+            self.computed |= used
+            self.summed |= used if name in _SUMS else set()
+            self._made |= dict.fromkeys(map(address, made), used)
+        elif name in _TO_FLOATS:
+            self.floats |= used
+        else:
+            self.other |= used
+
+    def _note_rows(
+        self, name: str, args: Any, rows: list[tuple[torch.Tensor, int]], used: set[int], made: list[torch.Tensor]
+    ) -> None:
+        """Note up to where whole numbers may name rows; what is picked from them is still theirs."""
+        for places, size in rows:
+            self._bound(places, size - 1)
+        picked = self._of(args[0])
+        self._made |= dict.fromkeys(map(address, made), picked) if picked and name in _PICKS else {}
+        named = {position for places, _ in rows for position in self._of(places)}
+        self.other |= used - named - (picked if name in _PICKS else set())
+
+    def _note_order(self, name: str, args: Any) -> None:
+        """Note up to where whole numbers are compared with others that are none of the inputs': places in their order."""
+        for mine, other, asked in ((args[1], args[0], name), (args[0], args[1], _MIRRORED.get(name, name))):
+            if not isinstance(mine, torch.Tensor) or not self._of(mine):
+                continue
+            if isinstance(other, torch.Tensor) and other.numel() > 1 and not self._of(other):
+                self._bound(mine, int(other.max()) + (asked in _REACHES_SIZE))
+
+    def _bound(self, tensor: torch.Tensor, most: int) -> None:
+        own = self._own.get(address(tensor))
+        if own is None:
+            self.other |= self._of(tensor)
+        else:
+            self.most[own] = min(most, self.most.get(own, most))
+
+    def _of(self, tensor: Any) -> set[int]:
+        if not isinstance(tensor, torch.Tensor):
+            return set()
+        own = self._own.get(address(tensor))
+        return self._made.get(address(tensor), set()) if own is None else {own}
+
+
+def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield what the move is called and inputs whose whole numbers reach farther, those that reach farthest first.
+
+    Args:
+        inputs: stay as they are.
+        call: calls the reference; it may raise.
+        repeating: by tensor, whether two of its numbers may be equal.
+    """
+    if not any(map(holds_integers, tensors_of(inputs))):
+        return
+    with _Uses(inputs) as uses:
+        call(inputs)
+    for power in _CAPS if uses.computed - {*uses.most} - uses.other - uses.floats else _CAPS[:1]:
+        found = _stretched(inputs, uses, 2**power, repeating)
+        if found is not None and _keeps_order(inputs, found) and _fits(found, call):
+            yield f"{MOVE} {power}", found
+
+
+def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) -> Any | None:
+    positions = iter(range(len(tensors_of(inputs))))
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        position = next(positions)
+        if not holds_integers(tensor) or position in uses.other or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        greatest, limit = int(memory.long().abs().max()), torch.iinfo(tensor.dtype).max
+        if position in uses.most:
+            repeats = position in uses.added and repeating[position : position + 1] == [True] and _repeat(memory)
+            return _reach(memory, min(uses.most[position], limit)) or repeats
+        if position not in uses.computed - uses.floats or greatest < _FLAGS:
+            return False
+        short = tensor.element_size() <= 4 and position in uses.summed
+        factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
+        if factor > 1:
+            wide = memory.long().abs()
+            memory.copy_(memory.sign() * (wide * factor - wide * _TURN % (factor // 2)))
+        return factor > 1
+
+    return changed_copy(inputs, change)
+
+
+def _reach(memory: torch.Tensor, most: int) -> bool:
+    """Let the greatest number be this one, and the others above zero as much larger."""
+    greatest = int(memory.max())
+    if not 0 < greatest < most:
+        return False
+    memory.copy_(torch.where(memory > 0, memory.long() * most // greatest, memory.long()))
+    return True
+
+
+def _repeat(memory: torch.Tensor) -> bool:
+    """Let the last number be equal to the first one, where none is equal to another."""
+    if len(memory) < 2 or bool((memory.sort().values.diff() == 0).any()):
+        return False
+    memory[-1] = memory[0]
+    return True
+
+
+def _rows(name: str, args: Any) -> Iterator[tuple[torch.Tensor, int]]:
+    """Yield the tensors that name rows, and how many rows there are."""
+    if name in _ROWS and args[0].dim():
+        yield args[2], args[0].shape[args[1]]
+    elif name in _TABLES:
+        yield args[1], args[0].shape[0]
+    elif name in _LABELS:
+        yield args[1], args[0].shape[min(1, args[0].dim() - 1)]
+    elif name in ("index", "index_put") and all(one is None or holds_integers(one) for one in args[1]):
+        yield from ((places, args[0].shape[axis]) for axis, places in enumerate(args[1]) if places is not None)
+
+
+def _keeps_order(inputs: Any, found: Any) -> bool:
+    """Whether what begins before another tensor's number still does: two ends of a segment."""
+    pairs = [(one, two) for one, two in zip(tensors_of(inputs), tensors_of(found), strict=True) if holds_integers(one)]
+    alike = [(one, other) for one, other in combinations(pairs, 2) if one[0].shape == other[0].shape]
+    return all(torch.equal((a[0] <= b[0]), (a[1] <= b[1])) or not _is_ordered(a[0], b[0]) for a, b in alike)
+
+
+def _is_ordered(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool((one <= other).all() | (one >= other).all())
+
+
+def _fits(found: Any, call: Callable[[Any], Any]) -> bool:
+    """Whether nothing that the reference computes wraps around: what a kernel does then nobody says."""
+    try:
+        wide = call(map_tensors(found, lambda tensor: tensor.long() if holds_integers(tensor) else tensor))
+        pairs = zip(tensors_of(call(found)), tensors_of(wide), strict=True)
+        return all(torch.equal(one.to(other.dtype), other) for one, other in pairs)
+    except Exception:  # of another dtype the reference may not take it; beyond its range neither
+        return False

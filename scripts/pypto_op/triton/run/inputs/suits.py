@@ -1,0 +1,104 @@
+"""Whether the reference takes moved inputs: it is asked before anything is judged on them, once for each case and move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.inputs import idle, masks, one_value, skewed, unread, whole
+from pypto_op.triton.run.inputs.packing import tensors_of
+
+_SHORT = 2
+"""Bytes of floats of which few lie far from zero, so that some become equal there."""
+
+
+class Suits:
+    """What the reference said of moved inputs.
+
+    Args:
+        path: of the task.
+        tried: returns what a model that nobody called makes of inputs, which stay as they are. It is given them, a seed, and
+            another one for what the model draws itself, or None.
+
+    Attributes:
+        picks: cases whose reference picks elements.
+        picked: those of them whose answer follows the scale of the inputs, too: no rounding is magnified.
+        overflowed: cases whose reference is infinite far away.
+    """
+
+    def __init__(self, path: Path, tried: Callable[[Any, int, int | None], Any]) -> None:
+        self.picks: set[int] = set()
+        self.picked: set[int] = set()
+        self.overflowed: set[int] = set()
+        self._path, self._tried = path, tried
+        self._known: dict[tuple[int, str], bool] = {}
+
+    def may(self, index: int, move: str) -> bool:
+        """Whether the reference took such a move of a case, or was not asked yet."""
+        return self._known.get((index, move), True)
+
+    def takes(self, index: int, move: str, moved: Any, own: Any, seed: int) -> bool:
+        """Whether the reference takes moved inputs of a case, and they show something new.
+
+        Args:
+            index: of the case.
+            move: how they were moved.
+            moved: the inputs; None: nothing could be moved.
+            own: the inputs as they were.
+            seed: of the models.
+        """
+        if moved is None:
+            return False
+        if (index, move) not in self._known:
+            try:
+                self._known[index, move] = self._shows(index, move, moved, own, seed)
+            except Exception:  # an inverse, say, that these values do not have
+                self._known[index, move] = False
+        return self._known[index, move]
+
+    def come_to(self, moved: Any, seed: int) -> set[str]:
+        """Return which operators do something with moved inputs (`idle`); none where the reference does not take them."""
+        try:
+            with idle.Idle(self._path) as watch:
+                found = self._tried(moved, seed, None)
+        except Exception:  # an index, say, beyond its table
+            return set()
+        return watch.busy if skewed.are_finite(found) else set()
+
+    def _shows(self, index: int, move: str, moved: Any, own: Any, seed: int) -> bool:
+        """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
+        found = self._tried(moved, seed, None)
+        if not skewed.are_finite(found) and not (move == masks.MOVE and _are_numbers(found)):
+            self.overflowed |= {index} if move == skewed.FAR else set()
+            return False
+        if move.startswith(one_value.OTHER):
+            pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, seed + 1)), strict=True)
+            same = all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+            return same and (move == one_value.TENSORS or _shapes(found) == _shapes(self._tried(own, seed, None)))
+        if move.startswith(whole.MOVE):
+            return whole.shows(self._tried(own, seed, None), found)
+        if move == unread.MOVE:
+            pairs = zip(tensors_of(found), tensors_of(self._tried(own, seed, None)), strict=True)
+            return not all(torch.equal(one, other) for one, other in pairs)
+        if move == skewed.FAR and index in self.picks:
+            self._note_picked(index, moved, own, seed)
+        return True
+
+    def _note_picked(self, index: int, moved: Any, own: Any, seed: int) -> None:
+        """Note a reference whose answer follows the scale of the inputs, beside picking some: no rounding is magnified."""
+        larger, factor = skewed.scaled(own)
+        follows = skewed.follows_scale(self._tried(own, seed, None), self._tried(larger, seed, None), factor)
+        short = any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(moved))
+        self.picked |= {index} if follows and not short else set()
+
+
+def _shapes(found: Any) -> list[torch.Size]:
+    return [tensor.shape for tensor in tensors_of(found)]
+
+
+def _are_numbers(found: Any) -> bool:
+    """Whether nothing is NaN: the greatest of a row that a mask hides is infinite, and kernels can say so."""
+    return not any(bool(tensor.isnan().any()) for tensor in tensors_of(found))

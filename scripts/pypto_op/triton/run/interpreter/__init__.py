@@ -1,0 +1,1 @@
+"""Triton's interpreter, mended and made faster, and what devices do otherwise."""

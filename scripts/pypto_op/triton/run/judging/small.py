@@ -1,0 +1,110 @@
+"""Terms of a reference that change its answer by less than the tolerance: `x + 1e-5 * y`, a branch with a scale of 1e-6.
+
+A kernel that leaves such a term out is within the policy. But its error is that very term, and an honest kernel's error, however
+large, has nothing to do with it. So the reference runs once more without its small terms, and what the kernel errs by is
+compared with what that changes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.judging.judgement import Judgement
+from pypto_op.triton.run.judging.trivial import rms, sample
+
+_SUMS = {"add": 1, "add_": 1, "sub": -1, "sub_": -1}
+_SMALL = 2.0**-6
+"""Of the greatest element of one operand: the other one is small where none of its elements is greater."""
+_MOST = 4
+_PART, _SIGMAS = 0.5, 6.0
+"""A term counts as left out where that part of it is missing, and by chance that happens this many deviations away."""
+_ABOVE = 4.0
+"""What a term changes must be so many times what the reference errs by."""
+
+
+class Small(DispatchMode):
+    """Notes sums of which one operand is small while it is active.
+
+    Args:
+        path: of the task.
+        drops: such operands are left out, too.
+
+    Attributes:
+        lines: of the task in which there are such sums.
+    """
+
+    def __init__(self, path: Path, *, drops: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.lines: set[int] = set()
+        self._path, self._drops = str(path), drops
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, with or without what is small."""
+        name = str(func.overloadpacket.__name__)
+        kept = _kept(name, args, kwargs or {}) if name in _SUMS else None
+        if kept is not None:
+            self.lines.add(self._line())
+        if kept is None or not self._drops:
+            return func(*args, **(kwargs or {}))
+        return args[0] if name.endswith("_") else kept.clone()
+
+    def _line(self) -> int:
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename != self._path:
+            frame = frame.f_back  # type: ignore[assignment]
+        return 0 if frame is None else frame.f_lineno
+
+
+def judged(lines: list[int], outputs: Any, answer: Any, without: list[torch.Tensor], truth: Any) -> Judgement:
+    """Return whether an answer, which the policy found right, lacks the terms of these lines.
+
+    Args:
+        lines: of `Small`.
+        outputs, answer: of reference and implementation.
+        without: `sample` of what the reference returns without these terms, output by output.
+        truth: the reference's outputs in float64, or None.
+    """
+    rights = tensors_of(truth) if truth is not None else []
+    for position, (want, got, other) in enumerate(zip(tensors_of(outputs), tensors_of(answer), without, strict=False)):
+        if not want.is_floating_point() or other.shape != sample(want).shape:
+            continue
+        expected, found, less = (one.to(want.device).double() for one in (sample(want), sample(got), other))
+        right = sample(rights[position]).to(want.device).double() if position < len(rights) else expected
+        finite = torch.isfinite(expected) & torch.isfinite(found) & torch.isfinite(less) & torch.isfinite(right)
+        if not bool(finite.any()):
+            continue
+        term, error = (less - expected)[finite], (found - right)[finite]
+        if rms(term) <= _ABOVE * rms((expected - right)[finite]):
+            continue
+        missing = float((error * term).sum() / term.square().sum())
+        if missing > max(_PART, _SIGMAS * rms(error) / (rms(term) * len(term) ** 0.5)):
+            named = ", ".join(map(str, lines[:_MOST]))
+            words = (
+                f"output {position} is within the policy, but it errs by just what the sum in line {named} of the task adds: "
+                "a term that changes less than the tolerance is left out or wrong"
+            )
+            return Judgement("PrecisionError", words)
+    return Judgement()
+
+
+def _kept(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """Return what a sum is without its small operand; None where none is small."""
+    if len(args) < 2 or not all(isinstance(one, torch.Tensor) and one.is_floating_point() for one in args[:2]):
+        return None
+    left, right = args[:2]
+    shape = torch.broadcast_shapes(left.shape, right.shape)  # type: ignore[no-untyped-call]
+    if shape.numel() < 2 or left.dtype is not right.dtype:
+        return None
+    factor = _SUMS[name] * kwargs.get("alpha", 1)
+    first, second = float(left.abs().max()), abs(factor) * float(right.abs().max())
+    if second <= _SMALL * first and left.shape == shape and second:
+        return left  # type: ignore[no-any-return]
+    if first <= _SMALL * second and right.shape == shape and first and not name.endswith("_"):
+        return right * factor  # type: ignore[no-any-return]
+    return None
