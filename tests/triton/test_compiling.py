@@ -17,7 +17,7 @@ KERNELS = """
 import torch
 import triton
 import triton.language as tl
-from pypto_op.triton.run import compiling
+from pypto_op.triton.run.interpreter import compiling
 from pypto_op.triton.run.interpreter.compiling import Compiling
 
 DONE, FRONT_END = [], compiling._front_end

@@ -12,7 +12,7 @@ from pypto_op.triton.run.inputs import division
 
 IN_KERNELS = """
 import torch
-from pypto_op.triton.run import division
+from pypto_op.triton.run.inputs import division
 print(division.exact([7.0, 255.0], division.of_kernels(torch.device("cpu"))))
 """
 NUMBERS = [7.0, 15.0, 127.0, 255.0]

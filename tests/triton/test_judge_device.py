@@ -61,7 +61,7 @@ def test_draws_on_cuda_come_from_a_generator_that_cuda_seeds() -> None:
     code = """
     import torch
     from pypto_op.backends import hostshim
-    from pypto_op.triton.run import hostdevice
+    from pypto_op.triton.run.interpreter import hostdevice
     hostshim.install()
     hostdevice.install()
     drawn = lambda: (torch.cuda.manual_seed(3), torch.rand(4, device="cuda"))[1]

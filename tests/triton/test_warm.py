@@ -31,7 +31,8 @@ print(sorted(name for name in set(sys.modules) - before if name.startswith("trit
 SEEDED = """
 import random, traceback
 import numpy, torch
-from pypto_op.triton.run import draws, model
+from pypto_op.triton.run.inputs import draws
+from pypto_op.triton.run.processes import model
 
 device = model.prepare({"device": {"target": "interpret"}})
 
