@@ -36,10 +36,10 @@ from pypto_op.triton.run.inputs.draws import Draws, seed_all
 from pypto_op.triton.run.inputs.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.inputs.refresh import refresh
 from pypto_op.triton.run.judging import small
+from pypto_op.triton.run.processes import golden as goldens
 from pypto_op.triton.run.processes import gradients, otherwise
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.processes.clock import Clock
-from pypto_op.triton.run.watching.memory import aliased, repeated
 from pypto_op.vocabulary import Outcome
 
 _END = object()
@@ -396,21 +396,8 @@ class Task:
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        marks = models.marks(inputs)
         seed_all(seed)
-        buffers = models.states_of(self._model)
-        stood = models.marks(buffers)
-        try:
-            outputs = self._called(self._model, inputs)
-            models.synchronize(self._device)
-        except BaseException as error:
-            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
-        models.checked(outputs, f"{self._path.name}: the reference's output")
-        mutated = models.changed(inputs, marks)
-        shared = aliased(tensors_of(inputs), tensors_of(outputs))
-        changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
-        facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
-        return {"outputs": outputs, "mutated": mutated}, facts
+        return goldens.of(self._model, self._called, inputs, self._device, self._path)
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:

@@ -1,0 +1,45 @@
+"""One judged call of a reference: what it returns, and what it does to its inputs and to its own buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.loading import failure_of
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.processes import model as models
+from pypto_op.triton.run.watching.memory import aliased, repeated
+from pypto_op.vocabulary import Outcome
+
+
+def of(
+    model: Any, call: Callable[[Any, Any], Any], inputs: Any, device: torch.device, path: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the golden `outputs` and `mutated` inputs of a call, and facts about it.
+
+    Args:
+        model: the reference.
+        call: calls a model with inputs (`gradients.Caller`).
+        inputs: any structure of tensors; the reference may write into them.
+        device: where they lie.
+        path: of the task, which is blamed.
+
+    Raises:
+        Failure: the reference raised, or returned what cannot be handed over.
+    """
+    marks = models.marks(inputs)
+    buffers = models.states_of(model)
+    stood = models.marks(buffers)
+    try:
+        outputs = call(model, inputs)
+        models.synchronize(device)
+    except BaseException as error:
+        raise failure_of(error, path, Outcome.EXCEPTION, " in the reference's forward") from None
+    models.checked(outputs, f"{path.name}: the reference's output")
+    changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
+    shared = aliased(tensors_of(inputs), tensors_of(outputs))
+    facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
+    return {"outputs": outputs, "mutated": models.changed(inputs, marks)}, facts
