@@ -174,6 +174,8 @@ def tenth_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     "bare_tensor_inputs": ("return x + 1", "torch.randn(4, 8)", "return add(x, 1.0)", SCALE, ""),
     "expanded_input": ("return x + 1", "[torch.randn(8, 1).expand(8, 64)]", "return add(x.contiguous(), 1.0)", SCALE, ""),
     "sparse_input": ("return x * 1", "[torch.eye(4).to_sparse()]", COPY, "", "ReferenceFailed"),
+    "sparse_on_the_way_to_an_input": ("return x * 1", "[torch.eye(4).to_sparse().to_dense() * torch.randn(4)]", COPY, "", ""),
+    "sparse_in_the_reference": ("return (x * 1).to_sparse().to_dense()", X, COPY, "", ""),
     "sparse_output": ("return x * 1", X, "return run(copy_kernel, x).to_sparse()", "", "Forbidden"),
     "dict_inputs": ("return x + 1", '{"x": torch.randn(4)}', COPY, "", "ReferenceFailed"),
     "reference_raises": ('raise RuntimeError("no")', X, COPY, "", "ReferenceFailed"),

@@ -66,7 +66,7 @@ assert "kernel wrong" in said and "Loop-carried variable total" in said, said
 
 def test_a_kernel_that_no_compiler_takes_is_told_and_the_interpreter_stays_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(textwrap.dedent(KERNELS), encoding="utf-8")
-    folder = Path(compiling.__file__).parents[3]
+    folder = Path(compiling.__file__).parents[4]
     done = subprocess.run(
         [sys.executable, "kernels.py"], cwd=tmp_path, env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(folder)},
         capture_output=True, text=True, check=False,

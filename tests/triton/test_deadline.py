@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -53,11 +54,13 @@ def test_a_comparison_or_a_static_check_without_end_is_a_timeout(
     module: ModuleType, name: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
+    over = threading.Event()
 
     def endless(*_: Any, **__: Any) -> NoReturn:
         begun.append(name)
-        while True:
-            time.sleep(0.01)  # in the static check's thread it goes on until this process ends
+        while not over.is_set():  # in the static check's thread it would go on until this process ends
+            time.sleep(0.01)
+        raise RuntimeError("over")
 
     project = lab.folder(place, lab.task("return x * 1", "[torch.randn(64)]"), lab.impl("return run(copy_kernel, x)"))
     monkeypatch.setattr(module, name, endless)
@@ -66,4 +69,5 @@ def test_a_comparison_or_a_static_check_without_end_is_a_timeout(
     assert result["failed_cases"] == result["total_cases"] == 1
     assert not (place / "_debug").exists()
     assert lab.read(project.verify_result) == result
+    over.set()
     assert begun or "Timeout" in str(result["failures"]), "on a slow machine the time may end before"

@@ -143,7 +143,7 @@ def test_torch_does_not_load_its_compiler_for_it() -> None:
         "    torch.ones(2).relu()",
         "sys.exit('torch._dynamo.eval_frame' in sys.modules)",
     ]
-    folder = Path(idle.__file__).parents[3]
+    folder = Path(idle.__file__).parents[4]
     assert subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=folder, check=False).returncode == 0
 
 

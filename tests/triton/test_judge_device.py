@@ -43,7 +43,9 @@ def test_what_fails_on_the_device_is_asked_again_on_the_cpu() -> None:
 
 def test_workers_begin_before_the_judge_loads_torch() -> None:
     """What a command imports before it starts them must not bring torch, or both imports come one after another."""
-    names = ", ".join(f"pypto_op.triton.{name}" for name in ("run.verify", "run.roles", "run.sessions", "bench.benchmark"))
+    names = ", ".join(
+        f"pypto_op.triton.{name}" for name in ("run.verify", "run.processes.roles", "run.processes.sessions", "bench.benchmark")
+    )
     found = "{'torch', 'numpy', 'libcst'} & set(sys.modules)"
     done = program.python("-c", f"import sys, {names}\nassert not {found}, {found}")
     assert done.returncode == 0, done.stderr

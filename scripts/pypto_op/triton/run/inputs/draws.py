@@ -49,9 +49,9 @@ class _Repeating(DispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and look whether it draws."""
         name = str(func.overloadpacket.__name__)
-        given = {*map(address, tensors_of([args, kwargs or {}]))}
+        given = _places([args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
-        made = {*map(address, tensors_of(out))}
+        made = _places(out)
         if name in _DRAWS or (name in _COPIES and given <= self.places):
             self.places |= made
             self._kept.append(out)
@@ -94,9 +94,14 @@ class Draws:
 
     def may_repeat(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor of what was drawn last holds whole numbers that were drawn one by one."""
-        return address(tensor) in self._repeating.places
+        return _places(tensor) & self._repeating.places != set()
 
     def _asked(self) -> Any:
         self._repeating = _Repeating()
         with self._repeating:
             return self._ask()
+
+
+def _places(value: Any) -> set[int]:
+    """Return where the tensors of a structure lie; empty and sparse ones lie nowhere."""
+    return {*map(address, tensors_of(value))} - {0}

@@ -54,8 +54,8 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
+    """Return the address of a tensor's storage; 0 for a sparse one, which has none of its own."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
 
 
 def holds_integers(tensor: torch.Tensor) -> bool:
