@@ -1,8 +1,11 @@
-"""A `TorchDispatchMode` that does not load torch's compiler."""
+"""A `TorchDispatchMode` that does not load torch's compiler, and what its subclasses know of operators."""
 
 from __future__ import annotations
 
 from torch.utils._python_dispatch import TorchDispatchMode
+
+COPIES = frozenset(("clone", "_to_copy"))
+"""Operators that give the same values memory of their own."""
 
 
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -202,8 +202,7 @@ def _reordered(
     together = (gap <= near) & torch.isfinite(gap) & ((near > 0) | open_ties)
     if not bool(together.any()):
         return wide, 0
-    start, size = _rings(together, way)
-    place = torch.arange(rows.shape[-1], device=wide.device).expand_as(start)
+    place, start, size = _rings(together, way)
     target = start + (place - start + way - 1) % size
     ways = int(size.max())
     if way in (_AS_SORTED, _BACKWARDS):
@@ -222,16 +221,16 @@ def _neighbours(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return values[..., :-1], values[..., 1:]
 
 
-def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return, per place of sorted rows, where its ring starts and how many places it has.
+def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return, per place of sorted rows, the place, where its ring starts, and how many places that one has.
 
     A long chain is cut into rings of `LONGEST`, every second way half a ring later.
     """
-    place, begins = _chains(together)
-    chain, count = _counted(torch.where(begins, place, 0).cummax(-1).values)
+    begins = _begins(together)
+    place, chain, count = _counted(begins)
     later = torch.where(count > LONGEST, way % 2 * (LONGEST // 2), 0)
     cut = (place - chain + later) % LONGEST == 0
-    return _counted(torch.where(begins | cut, place, 0).cummax(-1).values)
+    return _counted(begins | cut)
 
 
 def _of_equal_values(together: torch.Tensor, gap: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -239,26 +238,23 @@ def _of_equal_values(together: torch.Tensor, gap: torch.Tensor) -> tuple[torch.T
 
     A kernel takes equal values from either end of a row, however many there are: half of a row may be 0 behind a relu.
     """
-    place, begins = _chains(together)
-    start, count = _counted(torch.where(begins, place, 0).cummax(-1).values)
-    differs = torch.zeros(place.shape, dtype=torch.bool, device=place.device)
+    _, start, count = _counted(_begins(together))
+    differs = torch.zeros_like(start, dtype=torch.bool)
     differs[..., 1:] = together & (gap != 0)
     unequal = torch.zeros_like(start).scatter_add(-1, start, differs.to(start.dtype)).gather(-1, start)
     return start, torch.where(unequal > 0, 0, count)
 
 
-def _chains(together: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the places of sorted rows, and at which of them a chain of values begins that may not be told apart."""
-    width = together.shape[-1] + 1
-    place = torch.arange(width, device=together.device).expand(*together.shape[:-1], width)
-    begins = torch.ones(place.shape, dtype=torch.bool, device=place.device)
-    begins[..., 1:] = ~together
-    return place, begins
+def _begins(together: torch.Tensor) -> torch.Tensor:
+    """Return at which places of sorted rows a chain begins: values that may not be told apart."""
+    return torch.nn.functional.pad(~together, (1, 0), value=True)
 
 
-def _counted(start: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return starts, per place, and how many places have the same one."""
-    return start, torch.zeros_like(start).scatter_add(-1, start, torch.ones_like(start)).gather(-1, start)
+def _counted(begins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return, per place of rows, the place, where its chain starts, and how many places that one has."""
+    place = torch.arange(begins.shape[-1], device=begins.device).expand_as(begins)
+    start = torch.where(begins, place, 0).cummax(-1).values
+    return place, start, torch.zeros_like(start).scatter_add(-1, start, torch.ones_like(start)).gather(-1, start)
 
 
 def _dim(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy.random
 import torch
 
-from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.dispatch_mode import COPIES, DispatchMode
 from pypto_op.triton.run.inputs.packing import address, elements_of, tensors_of
 
 MANY = 1 << 22
@@ -17,6 +17,7 @@ MANY = 1 << 22
 MOST = 1 << 29
 """Elements of all cases together that may lie on the device beside the calls; more would take its memory from them."""
 
+_DRAWS = frozenset(("randint", "randint_like"))
 _SEEDED = ("cuda", "npu")
 """Kinds of devices with generators of their own that a target may be; `hostdevice` and `hostshim` stand for them elsewhere."""
 
@@ -34,10 +35,6 @@ def seed_all(number: int) -> None:
     numpy.random.seed(number)
 
 
-_DRAWS = frozenset(("randint", "randint_like"))
-_COPIES = frozenset(("clone", "_to_copy"))
-
-
 class _Repeating(DispatchMode):
     """Keeps, while it is active, the memory of whole numbers that are drawn one by one, so that some may be equal."""
 
@@ -52,7 +49,7 @@ class _Repeating(DispatchMode):
         given = _places([args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
         made = _places(out)
-        if name in _DRAWS or (name in _COPIES and given <= self.places):
+        if name in _DRAWS or (name in COPIES and given <= self.places):
             self.places |= made
             self._kept.append(out)
         elif name.endswith("_") or not made <= given:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.dispatch_mode import COPIES, DispatchMode
 from pypto_op.triton.run.inputs import sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
@@ -32,7 +32,6 @@ _IGNORES = {
 _WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES))
 _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
-_COPIES = frozenset(("clone", "_to_copy"))
 _NAN = "nan_to_num"
 _MOST = 3
 
@@ -131,7 +130,7 @@ class Idle(DispatchMode):
 
     def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool, grid: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
-        if name in _COPIES and all(map(self._is_drawn, given)):
+        if name in COPIES and all(map(self._is_drawn, given)):
             return
         made = {*map(address, tensors_of(out))} - {*map(address, given)}
         self._made |= made

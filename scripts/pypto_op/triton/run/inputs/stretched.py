@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.dispatch_mode import COPIES, DispatchMode
 from pypto_op.triton.run.inputs.packing import address, changed_copy, holds_integers, map_tensors, memory_of, tensors_of
 
 MOVE = "stretched"
@@ -40,7 +40,6 @@ _ADDS = frozenset(("scatter_add", "scatter_reduce", "index_add", "index_reduce")
 _TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only"))
 _LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
 _PICKS = frozenset(("gather", "index_select", "index"))
-_COPIES = frozenset(("clone", "_to_copy"))
 _VIEWS = frozenset(("_unsafe_view", "unsqueeze", "squeeze", "transpose", "t"))
 """Operators that look at the same numbers though torch calls them no views: a copy of no account, and what is done in place."""
 _TO_FLOATS = frozenset(("_to_copy", "div"))
@@ -98,7 +97,7 @@ class _Uses(DispatchMode):
 
     def _note(self, name: str, args: Any, used: set[int], given: list[torch.Tensor], made: list[torch.Tensor]) -> None:
         whole = all(not tensor.is_floating_point() for tensor in [*given, *made])
-        if name in _COPIES and whole:
+        if name in COPIES and whole:
             own = self._own.get(address(given[0]))
             for tensor in made:
                 if own is not None:
