@@ -54,6 +54,7 @@ class Run:
         self.looked = 0.0  # seconds of processor time that looks took
         self.unlaunched: list[str] = []  # what to say of kernels that forward names and no case reached
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
+        self.orders: reordered.Reordered  # of `place`
 
     @property
     def on_gpu(self) -> bool:
@@ -66,8 +67,8 @@ class Run:
             raise started
         self.hashes, self.place = started.hashes, started.place
         self.desk = JudgeDevice(self.place)
-        orders = reordered.Reordered(self, started.task, reordered.session_of(self))
-        with self._deadline(), contextlib.closing(orders):
+        self.orders = reordered.Reordered(self, started.task, started.ordered)
+        with self._deadline(), contextlib.closing(self.orders):
             for number, seed in enumerate(self.seeds):
                 if number == 1:
                     self._beside_looks(seed, started.task, started.candidate)
@@ -77,9 +78,8 @@ class Run:
             self._replay(started.task, started.candidate.keys)
             if len(self.seeds) > 1:  # after the doubts: whose is dispelled meets the same passes as any other case
                 passes = aside.Aside(self, started.task, started.candidate)
-                orders.begin(passes.opened)
                 passes.everything()
-                orders.everything(passes.opened)
+                self.orders.everything(passes.opened)
         started.close()
         with self._deadline():
             self._static()
@@ -226,6 +226,8 @@ class Run:
         if not case.judgement.ok:  # it failed in an earlier pass
             return True
         self.tighten(candidate)
+        if not number:
+            self.orders.begin(case, given, reference, seed)
         try:
             judges = configurations.judged_by(reference.get("skewed"))
             answer, run, facts = candidate.run(given, seed, later=bool(number), judges=judges)

@@ -37,15 +37,6 @@ _BY_CHANCE = (
 )
 
 
-def session_of(run: Verification) -> CandidateSession | None:
-    """Return a process whose calls may choose the order of programs, which begins to load; None where the target is no GPU."""
-    if run.place is None or not run.on_gpu:
-        return None
-    session = CandidateSession(run.project, run.place, _limits(run), ordered=True)
-    session.wake()
-    return session
-
-
 def _limits(run: Verification) -> Limits:
     limits = run.request.limits(run.started)
     return replace(limits, case_seconds=min(limits.case_seconds, _SECONDS))
@@ -64,12 +55,13 @@ class _Begun:
 
 
 class Reordered:
-    """Those calls of one verification; `session` is that of `session_of`, and is closed with this."""
+    """Those calls of one verification; `session` is that of `Started.ordered`, and is closed with this."""
 
     def __init__(self, run: Verification, task: TaskSession, session: CandidateSession | None) -> None:
         self._run, self._task, self._session = run, task, session
         self._pool = ThreadPoolExecutor(1, "orders")
         self._begun: dict[int, _Begun] = {}
+        self._kept = 0
 
     def close(self) -> None:
         """End its process; harmless when called twice."""
@@ -77,23 +69,17 @@ class Reordered:
             self._session.close()
         self._pool.shutdown(cancel_futures=True)
 
-    def begin(self, opened: Callable[[Callable[[Case], bool]], Iterator[tuple[Case, int]]]) -> None:
-        """Begin the calls of cases of which little has to be kept, and do not wait for them; `opened` as of `everything`."""
-        if self._session is None:
+    def begin(self, case: Case, given: dict[str, Any], reference: dict[str, Any], seed: int) -> None:
+        """Begin the calls of a case beside its first one, where little has to be kept for them, and do not wait for them.
+
+        A process compiles each kernel once more for these, which takes longer than the calls.
+        """
+        if self._session is None or self._kept > _KEPT:
             return
-        kept = 0
-        for case, seed in opened(lambda case: True):
-            self._run.tighten(self._task)
-            try:
-                found = asked(self._task, case, seed)
-            except ReferenceFailed:
-                return
-            self._session.limits = _limits(self._run)
-            answers = self._pool.submit(self._session.in_orders, found[0], seed, [OWN, *ORDERS])
-            self._begun[case.index] = _Begun(*found, answers)
-            kept += sum(tensor.nbytes for tensor in tensors_of(list(found[0].values())))
-            if kept > _KEPT:
-                return
+        self._session.limits = _limits(self._run)
+        answers = self._pool.submit(self._session.in_orders, given, seed, [OWN, *ORDERS])
+        self._begun[case.index] = _Begun(given, reference, answers)
+        self._kept += sum(tensor.nbytes for tensor in tensors_of(list(given.values())))
 
     def _holds(self, case: Case) -> bool:
         """Whether the calls that were begun are right as they stand; ties and rounding are looked at in calls made again."""

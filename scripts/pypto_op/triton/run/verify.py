@@ -67,7 +67,7 @@ def _begin(project: Project, request: Request, begun: float) -> tuple[Policy | N
     policy = None
     try:
         policy = policy_of(request.policy)  # a wrong name is told before anything starts
-        return policy, Started(project, request.target, request.limits(begun))
+        return policy, Started(project, request.target, request.limits(begun), orders=request.seeds > 1)
     except PyptoOpError as problem:
         return policy, problem
 

@@ -20,7 +20,7 @@ from pypto_op.triton.run.inputs import literals
 from pypto_op.triton.run.judging.other_answers import Otherwise
 from pypto_op.triton.run.processes.roles import load_driver
 from pypto_op.triton.run.setup.project import Project
-from pypto_op.triton.run.setup.targets import Place, choose
+from pypto_op.triton.run.setup.targets import Place, Target, choose
 from pypto_op.triton.run.watching import configurations
 from pypto_op.triton.run.watching.printed import own_words
 from pypto_op.vocabulary import Outcome
@@ -282,12 +282,14 @@ class Started:
         hashes: of the project's files, as they were before.
         place: where it runs.
         task, candidate: the processes.
+        ordered: a further one with the implementation, whose calls may choose the order of programs; None where nobody asked for
+            it, and where the target is no GPU.
 
     Raises:
         PyptoOpError: a file or the target is missing.
     """
 
-    def __init__(self, project: Project, target: str | None, limits: Limits) -> None:
+    def __init__(self, project: Project, target: str | None, limits: Limits, *, orders: bool = False) -> None:
         project.check()
         self.hashes = project.hashes()
         self.place = choose(target)
@@ -296,14 +298,20 @@ class Started:
             self.task = TaskSession(project, self.place, limits)
             undone.callback(self.task.close)
             self.candidate = CandidateSession(project, self.place, limits)
+            undone.callback(self.candidate.close)
+            orders = orders and self.place.target is Target.CUDA
+            self.ordered = CandidateSession(project, self.place, limits, ordered=True) if orders else None
             undone.pop_all()
-        self.task.wake()
-        self.candidate.wake()
+        for session in self._sessions():
+            session.wake()
+
+    def _sessions(self) -> list[_Session]:
+        return [self.task, self.candidate, *([self.ordered] if self.ordered is not None else [])]
 
     def close(self) -> None:
-        """End both; harmless when called twice."""
-        self.candidate.close()
-        self.task.close()
+        """End them; harmless when called twice."""
+        for session in reversed(self._sessions()):
+            session.close()
 
 
 def _of_models(seed: int) -> int:
