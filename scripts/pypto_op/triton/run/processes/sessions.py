@@ -174,9 +174,9 @@ class TaskSession(_Session):
         found: list[Any] | None = self._otherwise("exchanged", seed, shapes=[list(shape) for shape in shapes]).get("samples")
         return found
 
-    def without_small(self, seed: int) -> list[Any] | None:
+    def without_small(self, seed: int, places: Sequence[Sequence[int]]) -> list[Any] | None:
         """Return samples of the present case's outputs without terms that hardly change them; None: it does not work."""
-        found: list[Any] | None = self._otherwise("without_small", seed).get("samples")
+        found: list[Any] | None = self._otherwise("without_small", seed, drops=[list(place) for place in places]).get("samples")
         return found
 
     def _otherwise(self, call: str, seed: int, **more: Any) -> dict[str, Any]:
