@@ -49,6 +49,17 @@ def test_what_lies_around_zero_is_moved_to_one_side(tensor: torch.Tensor, move: 
     assert bool(rest.max() < 0.02)
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.05, 1e-3])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_floats_of_16_bits_come_nearer_to_zero_and_stay_different(dtype: torch.dtype, scale: float) -> None:
+    tensor = (NORMAL[0] * scale).to(dtype)
+    (moved,) = skewed.skewed([tensor], skewed.HIGH)
+    assert len(moved.unique()) > 0.8 * len(tensor.unique())
+    assert float(moved.max()) <= 1.01 * float(tensor.max()) * 2.0**-8
+    if scale == 1.0:
+        assert float(moved.float().square().mean()) < (1e-6 if dtype is torch.bfloat16 else 1e-5)
+
+
 @pytest.mark.parametrize(
     "tensor", [NORMAL, NORMAL.half(), NORMAL.tril(), NORMAL.t()], ids=["float32", "half", "triangle", "columns"]
 )

@@ -50,6 +50,24 @@ def test_what_names_rows_reaches_the_last_one(name: str) -> None:
     assert found[0].argsort().tolist() == [0, 2, 1, 3]
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_bytes_that_become_floats_reach_the_end_of_their_range(dtype: torch.dtype) -> None:
+    codes = torch.tensor([0, 2, 7, 3, 2], dtype=dtype)
+    codes = -codes if dtype is torch.int8 else codes
+    found = _first(lambda x: x.float() * 0.5, codes)
+    assert found is not None
+    assert int(found[0].abs().max()) == torch.iinfo(dtype).max
+    assert int(found[0][0]) == 0
+    assert torch.equal(found[0].sign(), codes.sign())
+    assert torch.equal(found[0].argsort(stable=True), codes.argsort(stable=True))
+
+
+def test_nibbles_and_flags_in_bytes_stay() -> None:
+    assert _first(lambda x: (x & 15).float(), torch.tensor([200, 17, 255], dtype=torch.uint8)) is None
+    assert _first(lambda x: (x >> 4).float(), torch.tensor([20, 17, 25], dtype=torch.uint8)) is None
+    assert _first(lambda x: x.float(), torch.tensor([0, 1, 1], dtype=torch.uint8)) is None
+
+
 STAY = {
     "a size": lambda x: torch.zeros(int(x.max())),
     "a place that is computed": lambda x: _TABLE[x + 1],

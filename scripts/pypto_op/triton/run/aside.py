@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.triton.run import ignored
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.inputs import filled, idle, masks, neighbours, one_value, reaching, skewed, stretched, unread
+from pypto_op.triton.run.inputs import (
+    circumstances,
+    filled,
+    idle,
+    masks,
+    neighbours,
+    one_value,
+    reaching,
+    skewed,
+    stretched,
+    unread,
+)
 from pypto_op.triton.run.interpreter import products
 from pypto_op.triton.run.judging import coarse, natural
 from pypto_op.triton.run.judging.judgement import Judgement, is_of_larger
@@ -48,6 +59,9 @@ _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
 )
 _BROKEN = "the reference failed when its inputs were moved, so later passes with other inputs were not made"
+_ELSEWHERE = (
+    "with gradients on, and inputs that begin elsewhere in memory, the implementation ends in {}; it was judged without gradients"
+)
 _CONSTRUCTED = (
     "where weights are loaded after its constructor ran, the implementation is wrong: what the constructor made of the weights "
     "that it drew does not follow"
@@ -89,6 +103,7 @@ class Aside:
         self._configurations()
         self._configurations(skewed.FAR)
         self._rounded()
+        self._elsewhere()
         self._built_otherwise()
 
     def opened(self, wanted: Callable[[Case], bool], seed: int | None = None) -> Iterator[tuple[Case, int]]:
@@ -190,6 +205,23 @@ class Aside:
             if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
                 case.said.append(products.WORDS)
 
+    def _elsewhere(self) -> None:
+        """Judge one more call with gradients, inputs elsewhere in memory, where the file may ask for that (`circumstances`)."""
+        if not circumstances.asks(self._run.project.own_files()):
+            return
+        for case, seed in self.opened(lambda case: True):
+            begin = time.monotonic()
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            judgement = self._answered(case, *found, seed, elsewhere=True) if found is not None else Judgement()
+            if judgement.error_type in (*_NUMBERS, "StructureMismatch"):
+                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{circumstances.TOLD}"), begin)
+            elif not judgement.ok:
+                case.said.append(_ELSEWHERE.format(judgement.error_type))
+
     def _built_otherwise(self) -> None:
         """Judge one more call of a model that drew other weights and then got the reference's; what is wrong then is said."""
         for case, seed in self.opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
@@ -246,6 +278,7 @@ class Aside:
         rounded: bool = False,
         built: int = 0,
         turns: bool = False,
+        elsewhere: bool = False,
     ) -> Judgement:
         """Return the verdict on one call of a new model; the arguments are those of `CandidateSession.run`, `built` a seed."""
         try:
@@ -253,7 +286,7 @@ class Aside:
             exact = moved not in (skewed.FAR, reaching.REACH)
             judges = configurations.judged_by(moved) if exact or moved == skewed.FAR else ""
             answer, run, facts = self._candidate.run(
-                given, built or seed, later=True, judges=judges, marked=marked, rounded=rounded, turns=turns
+                given, built or seed, later=True, judges=judges, marked=marked, rounded=rounded, turns=turns, elsewhere=elsewhere
             )
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)

@@ -262,10 +262,12 @@ class Run:
         if judgement.ok:
             judgement = self._trivial(case, given, found[0]["outputs"], seed, task, judgement)
         if judgement.ok and not case.outputs and reference.get("small") and not given["mutated"] and self.request.policy is None:
-            without = task.without_small(seed)
-            if without is not None:
-                wrong = small.judged(reference["small"], given["outputs"], found[0]["outputs"], without, self._truth(task, seed))
-                judgement = judgement if wrong.ok else replace(wrong, metrics=judgement.metrics)
+            truth = self._truth(task, seed)
+            for places in small.apart(reference["small"]):
+                without = task.without_small(seed, places)
+                if without is not None:
+                    wrong = small.judged(places, given["outputs"], found[0]["outputs"], without, truth)
+                    judgement = judgement if wrong.ok else replace(wrong, metrics=judgement.metrics)
         return judgement
 
     def numbers(

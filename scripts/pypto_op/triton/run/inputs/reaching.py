@@ -81,7 +81,8 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
     """
     floats = [tensor for tensor in tensors_of(inputs) if tensor.is_floating_point() and tensor.numel()]
     wide = any(tensor.dtype is not torch.float16 and bool(tensor.min() < 0 < tensor.max()) for tensor in floats)
-    return {name: whole for name, whole in idle.items() if not (wide and f"({sides.FAR})" in name)}
+    needless = [name for name in idle if wide and f"({sides.FAR})" in name and not name.startswith(sides.OF_TWO)]
+    return {name: whole for name, whole in idle.items() if name not in needless}
 
 
 def reaching(
@@ -112,6 +113,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
             return
     for power in _TINY if has(sides.BESIDE) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
+    if has(sides.BESIDE):  # what an optimizer keeps of squares, too
+        yield f"{WITHIN} tiny squares", partial(_changed, inputs, smaller.shrink_squares, scales=True)
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _DOWN) if whole else ():
         yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)

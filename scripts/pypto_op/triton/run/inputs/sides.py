@@ -39,8 +39,10 @@ NEEDLESS = (FAR, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZE
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
-_EXP = 89.0
-"""exp() of it is infinite in float32."""
+_EXP, _EXP2 = 89.0, 128.0
+"""exp() of the first is infinite in float32, and so are 2 to the power of the second."""
+OF_TWO = ("logaddexp2",)
+"""They add powers of two, which are finite wherever the pass far from zero (`skewed.FAR`) comes to."""
 _NOTHING = (None, None)
 Bounds = tuple[Any, Any]
 """Numbers or tensors below, and above which a side begins; None: there is none."""
@@ -111,6 +113,7 @@ _SOFT = (*_SUMS_OF_EXPONENTIALS, "sigmoid", "silu")
 _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "softplus": lambda args, kwargs: (None, max(_EXP, _SOFT_BOUND(args, kwargs)) / (_SOFT_FACTOR(args, kwargs) or 1.0)),
     **dict.fromkeys((*_SOFT, "logaddexp", "logcumsumexp"), lambda args, kwargs: (None, _EXP)),
+    **dict.fromkeys(OF_TWO, lambda args, kwargs: (None, _EXP2)),
     "tanh": lambda args, kwargs: (-_EXP, _EXP),
     "binary_cross_entropy_with_logits": lambda args, kwargs: (-_EXP, _EXP),
     "log_sigmoid_forward": lambda args, kwargs: (-_EXP, None),
@@ -128,6 +131,8 @@ _GRID = 2.0**-5
 _ON_GRID = frozenset((
     "add", "sub", "rsub", "mul", "neg", "abs", "relu", "cumsum", "sum", "amax", "amin", "maximum", "minimum", "mm", "bmm",
 ))  # fmt: skip
+_SIGNS = frozenset(("sign", "sgn"))
+"""They are zero at zero, and a kernel that asks for `x > 0` alone has two answers."""
 _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
 """A root of zero is zero, and `x * rsqrt(x)` is no number."""
 _LEAVE_NAN_OUT = frozenset(("nansum", "fmax", "fmin"))
@@ -215,6 +220,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     found = {ROOT: not bool((out == 0).any())} if name in _ROOTS and given.is_floating_point() else {}
     if name in _SUMS_OF_EXPONENTIALS and given.is_floating_point() and given.dim():
         found[SUNK] = not bool((given.amax(args[1]) < -_EXP).any())
+    if name in _SIGNS and given.is_floating_point():
+        found[ZERO] = not bool((given == 0).any())
     return found | _bounded(name, args, kwargs, given)
 
 

@@ -36,6 +36,8 @@ _MARGIN = 0.05
 """The nearest to zero that a side begins, as a part of its end."""
 _SMALL, _NEAR = 2.0**-8, 2.0**-4
 """What `HIGH` shrinks by: eps = 1e-8 beside a mean square of 1e-5 shows still. What `LOW` leaves of a range by zero."""
+_SMALL_BFLOAT, _SMALL_HALF, _LEAST_HALF = 2.0**-12, 2.0**-10, 2.0**-9
+"""The same for floats of 16 bits, beside whose rounding less of an epsilon shows; float16 has few numbers far below the last."""
 _FAR, _FAR_HALF = 128.0, 512.0
 """The greatest absolute value after `FAR`; a kernel must not square in float16 what the reference squares in float32."""
 _ENDS = {FAR: (_FAR, _FAR_HALF), MIDDLE: (_FAR, 16.0), LESS: (16.0, 8.0)}
@@ -188,13 +190,14 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
     """Return the ends that a tensor's range gets, and the power its places are raised to; None where it stays as it is."""
     low, high = (float(end) for end in torch.aminmax(tensor))
     if side == 0:
+        small = _smaller(tensor.dtype, high)
         if move in OF_FAR:
             far = larger(tensor, move)
             return (far * low, far * high, 1.0) if far >= 2.0 else None
         ends = {
             UP: (low, high, _POWER),
             LOW: (low, _MARGIN * low, 1.0),
-            HIGH: (_SMALL * _MARGIN * high, _SMALL * high, 1.0),
+            HIGH: (small * _MARGIN * high, small * high, 1.0),
         }
         return ends[move]
     if move in OF_FAR:
@@ -206,6 +209,13 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
         return None
     far = near + part * (high - near if side == 1 else low - near)
     return (near, far, 1.0) if side == 1 else (far, near, 1.0)
+
+
+def _smaller(dtype: torch.dtype, high: float) -> float:
+    """Return what `HIGH` shrinks a tensor of this upper end by."""
+    if dtype is torch.float16:
+        return min(_SMALL, max(_SMALL_HALF, _LEAST_HALF / high))
+    return _SMALL_BFLOAT if dtype is torch.bfloat16 else _SMALL
 
 
 def _written(tensor: torch.Tensor, begin: float, end: float, power: float) -> torch.Tensor:

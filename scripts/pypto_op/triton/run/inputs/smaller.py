@@ -12,6 +12,7 @@ from pypto_op.triton.run.inputs.packing import memory_of
 _LOST = (float("nan"), float("inf"), float("-inf"))
 _EACH = 4
 """Every other slice of so many is smaller than the one before by a factor of four."""
+_SQUARES = 52
 _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 
@@ -30,6 +31,11 @@ def shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor) -> None:
     for axis, size in enumerate(copy.shape):
         for turn in range(1, size, 2) if size >= _EACH else ():
             copy.select(axis, turn).mul_(2.0 ** -(power + 2 * (turn // 2 % _EACH)))
+
+
+def shrink_squares(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let slices be so small that a root of what is never negative (sums of squares), or of others' squares, comes to 1e-8."""
+    shrink(_SQUARES if bool((tensor >= 0).all()) else _SQUARES // 2, copy, tensor)
 
 
 def level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -2,8 +2,9 @@
 
 A task draws labels up to 100 for a table of 300 rows, and a kernel that keeps them in eight bits is right. So one pass stretches
 whole numbers. Where they name rows, or are compared with places in their order, they reach the last one. Where the reference
-only computes with them, they become large. Their order, their sign, zero and what is equal stay. Where they name the places that
-something is added to, and were drawn one by one, two are equal: a kernel that adds without atomics loses one of them.
+only computes with them, they become large, and so do bytes that become floats. Their order, their sign, zero and what is equal
+stay. Where they name the places that something is added to, and were drawn one by one, two are equal: a kernel that adds without
+atomics loses one of them.
 
 How a reference uses them is seen while it runs. Where it uses them otherwise (a size, a position that is computed), they stay.
 """
@@ -31,7 +32,7 @@ _WORD = 2**31 - 1
 """What a kernel may add up in 32 bits."""
 _TURN = 7919
 """Spreads what lies between the multiples that a factor makes; a value depends on the one that it replaces alone."""
-_FLAGS = 2
+_FLAGS, _BYTE = 2, 1
 _ROWS = frozenset((
     "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_reduce",
 ))  # fmt: skip
@@ -182,6 +183,8 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         if position in uses.most:
             repeats = position in uses.added and repeating[position : position + 1] == [True] and _repeat(memory)
             return _reach(memory, min(uses.most[position], limit)) or repeats
+        if tensor.element_size() == _BYTE and position in uses.floats - uses.computed and greatest >= _FLAGS:
+            return _fill(memory, greatest, limit)
         if position not in uses.computed - uses.floats or greatest < _FLAGS:
             return False
         short = tensor.element_size() <= 4 and position in uses.summed
@@ -201,6 +204,15 @@ def _reach(memory: torch.Tensor, most: int) -> bool:
         return False
     memory.copy_(torch.where(memory > 0, memory.long() * most // greatest, memory.long()))
     return True
+
+
+def _fill(memory: torch.Tensor, greatest: int, limit: int) -> bool:
+    """Let bytes that become floats reach the end of their range: a task may draw codes of four bits for weights of eight."""
+    factor = limit // greatest
+    if factor > 1:
+        wide = memory.to(torch.int16)
+        memory.copy_(wide.sign() * (wide.abs() * factor + limit % greatest).clamp(max=limit))
+    return factor > 1
 
 
 def _repeat(memory: torch.Tensor) -> bool:

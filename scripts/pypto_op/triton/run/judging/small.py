@@ -1,13 +1,14 @@
 """Terms of a reference that change its answer by less than the tolerance: `x + 1e-5 * y`, a branch with a scale of 1e-6.
 
-A kernel that leaves such a term out is within the policy. But its error is that very term, and an honest kernel's error, however
-large, has nothing to do with it. So the reference runs once more without its small terms, and what the kernel errs by is
-compared with what that changes.
+So does a factor that is nearly one, of a decay by `1 - 1e-5`. A kernel that leaves such a term out is within the policy. But its
+error is that very term, and an honest kernel's error, however large, has nothing to do with it. So the reference runs once more
+without each of its small terms, and what the kernel errs by is compared with what that changes.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,15 @@ from pypto_op.triton.run.inputs.packing import tensors_of
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.trivial import rms, sample
 
+Place = tuple[int, int]
 _SUMS = {"add": 1, "add_": 1, "sub": -1, "sub_": -1}
+_SCALES = frozenset(("mul", "mul_", "div", "div_"))
 _SMALL = 2.0**-6
-"""Of the greatest element of one operand: the other one is small where none of its elements is greater."""
-_MOST = 4
+"""Of the greatest element of one operand: the other one is small where none of its elements is greater.
+
+So far from one is a factor that counts as nearly one.
+"""
+_MOST, _APART = 4, 4
 _PART, _SIGMAS = 0.5, 6.0
 """A term counts as left out where that part of it is missing, and by chance that happens this many deviations away."""
 _ABOVE = 4.0
@@ -29,43 +35,49 @@ _ABOVE = 4.0
 
 
 class Small(DispatchMode):
-    """Notes sums of which one operand is small while it is active.
+    """Notes sums of which one operand is small, and factors that are nearly one, while it is active.
 
     Args:
         path: of the task.
-        drops: such operands are left out, too.
+        drops: the places at which such operands are left out, too.
 
     Attributes:
-        lines: of the task in which there are such sums.
+        places: of the task at which there are such terms: the line, and the instruction, as a line may hold several.
     """
 
-    def __init__(self, path: Path, *, drops: bool = False) -> None:
+    def __init__(self, path: Path, drops: Collection[Place] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.lines: set[int] = set()
-        self._path, self._drops = str(path), drops
+        self.places: set[Place] = set()
+        self._path, self._drops = str(path), {tuple(place) for place in drops}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, with or without what is small."""
         name = str(func.overloadpacket.__name__)
-        kept = _kept(name, args, kwargs or {}) if name in _SUMS else None
+        kept = _kept(name, args, kwargs or {}) if name in _SUMS else _scaled(args) if name in _SCALES else None
+        place = (0, 0) if kept is None else self._place()
         if kept is not None:
-            self.lines.add(self._line())
-        if kept is None or not self._drops:
+            self.places.add(place)
+        if kept is None or place not in self._drops:
             return func(*args, **(kwargs or {}))
         return args[0] if name.endswith("_") else kept.clone()
 
-    def _line(self) -> int:
+    def _place(self) -> Place:
         frame = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back  # type: ignore[assignment]
-        return 0 if frame is None else frame.f_lineno
+        return (0, 0) if frame is None else (frame.f_lineno, frame.f_lasti)
 
 
-def judged(lines: list[int], outputs: Any, answer: Any, without: list[torch.Tensor], truth: Any) -> Judgement:
-    """Return whether an answer, which the policy found right, lacks the terms of these lines.
+def apart(places: Sequence[Place]) -> list[list[Place]]:
+    """Return which places are left out together: each alone, but the last of many."""
+    return [*([place] for place in places[:_APART]), *([[*places[_APART:]]] if len(places) > _APART else [])]
+
+
+def judged(places: Sequence[Place], outputs: Any, answer: Any, without: list[torch.Tensor], truth: Any) -> Judgement:
+    """Return whether an answer, which the policy found right, lacks the terms of these places.
 
     Args:
-        lines: of `Small`.
+        places: of `Small`.
         outputs, answer: of reference and implementation.
         without: `sample` of what the reference returns without these terms, output by output.
         truth: the reference's outputs in float64, or None.
@@ -84,13 +96,21 @@ def judged(lines: list[int], outputs: Any, answer: Any, without: list[torch.Tens
             continue
         missing = float((error * term).sum() / term.square().sum())
         if missing > max(_PART, _SIGMAS * rms(error) / (rms(term) * len(term) ** 0.5)):
-            named = ", ".join(map(str, lines[:_MOST]))
+            named = ", ".join(str(line) for line, _ in places[:_MOST])
             words = (
-                f"output {position} is within the policy, but it errs by just what the sum in line {named} of the task adds: "
-                "a term that changes less than the tolerance is left out or wrong"
+                f"output {position} is within the policy, but it errs by just what the sum or the factor in line {named} of the "
+                "task changes: a term that changes less than the tolerance is left out or wrong"
             )
             return Judgement("PrecisionError", words)
     return Judgement()
+
+
+def _scaled(args: Any) -> torch.Tensor | None:
+    """Return what a product or quotient is without its number that is nearly one; None where there is none."""
+    if len(args) < 2 or not isinstance(args[0], torch.Tensor) or not isinstance(args[1], float):
+        return None
+    near = 0.0 < abs(args[1] - 1.0) <= _SMALL and args[0].is_floating_point() and args[0].numel() > 1
+    return args[0] if near else None
 
 
 def _kept(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:

@@ -19,7 +19,7 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
-from pypto_op.triton.run.inputs import arguments, beyond, reloaded
+from pypto_op.triton.run.inputs import arguments, beyond, circumstances, reloaded
 from pypto_op.triton.run.inputs import before as earlier
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
@@ -178,6 +178,8 @@ class Candidate:
         facts |= before_it
         kept = models.marks(first)
         inputs = beyond.copies(self._inputs)
+        if message["elsewhere"] and self._device.type == "cpu":  # a device may not load from there
+            inputs = circumstances.moved(inputs)
         before = models.marks(inputs)
         state = {name: value for name, value in models.weights_of(self._model).items() if name in message["changes"]}
         stands = models.marks(state)
@@ -187,7 +189,8 @@ class Candidate:
         configurations.judges = message["judges"]
         self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and message["later"], set()
-        returned = self._loose(lambda: self._forward(inputs, seed))
+        around = circumstances.gradients(inputs) if message["elsewhere"] else torch.no_grad()
+        returned = self._loose(lambda: self._forward(inputs, seed, around))
         configurations.tries = False
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         if any(map(turned, leaves)):
@@ -244,11 +247,11 @@ class Candidate:
         with self._gate.opened():
             return self._memory.carries(tensor)
 
-    def _forward(self, inputs: Any, seed: int) -> Any:
+    def _forward(self, inputs: Any, seed: int, around: contextlib.AbstractContextManager[Any] | None = None) -> Any:
         seed_all(seed)
         timed = not self._launches.recording
         try:
-            with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
+            with around or torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
                 returned = arguments.call(self._model, inputs)
                 returned = self._settled(returned)
                 watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())

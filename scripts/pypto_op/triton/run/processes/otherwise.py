@@ -145,8 +145,8 @@ def exchanged(case: Present, message: dict[str, Any]) -> Any:
 
 
 def without_small(case: Present, message: dict[str, Any]) -> Any:
-    """Return samples of the outputs without terms that hardly change them (`small`)."""
-    return _sampled(case, message, map_tensors(case.inputs, same_layout), small.Small(case.path, drops=True))
+    """Return samples of the outputs without terms, at these places, that hardly change them (`small`)."""
+    return _sampled(case, message, map_tensors(case.inputs, same_layout), small.Small(case.path, message["drops"]))
 
 
 def _sampled(case: Present, message: dict[str, Any], inputs: Any, under: contextlib.AbstractContextManager[Any]) -> Any:

@@ -174,9 +174,9 @@ class TaskSession(_Session):
         found: list[Any] | None = self._otherwise("exchanged", seed, shapes=[list(shape) for shape in shapes]).get("samples")
         return found
 
-    def without_small(self, seed: int) -> list[Any] | None:
+    def without_small(self, seed: int, places: Sequence[Sequence[int]]) -> list[Any] | None:
         """Return samples of the present case's outputs without terms that hardly change them; None: it does not work."""
-        found: list[Any] | None = self._otherwise("without_small", seed).get("samples")
+        found: list[Any] | None = self._otherwise("without_small", seed, drops=[list(place) for place in places]).get("samples")
         return found
 
     def _otherwise(self, call: str, seed: int, **more: Any) -> dict[str, Any]:
@@ -233,6 +233,7 @@ class CandidateSession(_Session):
         marked: bool = False,
         rounded: bool = False,
         turns: bool = False,
+        elsewhere: bool = False,
     ) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
@@ -247,11 +248,13 @@ class CandidateSession(_Session):
             marked: lanes of loads that nothing fills hold something else than zeros (`lanes`).
             rounded: operands of products are rounded where a device may do so (`products`).
             turns: autotuned kernels take configurations that no judged call took, on a device, too.
+            elsewhere: gradients are on, and inputs begin at other places in memory (`circumstances`).
         """
         given = {name: case[name] for name in ("init", "weights", "inputs", "earlier") if name in case}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
         judges = (configurations.OWN if judged else "") if judges is None else judges
         message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}
+        message["elsewhere"] = elsewhere
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ())), "keys": self.keys}
         return self._tell(message, given)
 

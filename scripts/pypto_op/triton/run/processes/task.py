@@ -393,7 +393,7 @@ class Task:
             golden, facts = self._golden(inputs, seed)
         self._suits.picks |= {index} if watch.picks else set()
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
-        return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
+        return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         seed_all(seed)
