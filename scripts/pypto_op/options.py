@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from pypto_op.errors import ContractError
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, typed
 
 _MAKE = "give the folder of an operator, or make one with `pypto-op new OP`"
 
@@ -42,13 +43,22 @@ class OperatorDir(click.ParamType[Path]):
         path = Path(value)
         if path.is_dir():
             if OpWorkspace.of_files(path).is_nobodys():
-                raise ContractError("is no operator: none of an operator's files lies in it", file=path, remedy=_MAKE)
+                raise ContractError("is no operator: none of an operator's files lies in it", file=path, remedy=_instead(path))
             return path
         if self.or_file and path.is_file():
             return path
         if path.exists():
             raise ContractError("is no folder", file=path, remedy=_MAKE)
         raise ContractError("no such operator directory", file=path, remedy=_MAKE)
+
+
+def _instead(path: Path) -> str:
+    """Return what to do about a folder that is no operator; one of a Triton task has commands of its own."""
+    task = next(iter(sorted(path.glob("*_torch.py"))), None)
+    if task is None:
+        return _MAKE
+    name = shlex.quote(task.name.removesuffix("_torch.py"))
+    return f"a Triton task lies there: `pypto-op triton verify --op_name {name} --verify_dir {typed(path)}` judges it"
 
 
 class Amount(click.FloatRange):

@@ -33,6 +33,13 @@ def test_other_failures_and_plain_texts_are_not(tmp_path: Path) -> None:
         assert f"triage {tmp_path}" not in command("diagnose", given).stderr, "the remedy names no operator"
 
 
+def test_an_operator_that_passed_is_told_so(tmp_path: Path) -> None:
+    ws = _operator(tmp_path, "precision")
+    ws.report.write_text(json.dumps({"status": "PASS", "first_failure": None}))
+    answer = command("diagnose", ws.root)
+    assert answer.code == 3 and f"{ws.report}: the last verdict is PASS: nothing failed here" in answer.stderr
+
+
 def test_the_verdicts_own_reason_is_the_cause_where_no_log_speaks(tmp_path: Path) -> None:
     ws = _operator(tmp_path, "structural")
     failure = {"case_id": "L2_x", "failure_category": "structural", "summary": "sim: wrong number of outputs (2, 1 expected)"}

@@ -41,22 +41,25 @@ WRAPPERS = {
 }
 
 
-def judged(workspace: Path, first: str) -> dict[str, Any]:
+def judged(workspace: Path, first: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the report, and the cases that a debugger finds under `_debug/failures`."""
     ws = place("sum_diff", workspace, cases=CASES[:1])
     suite = json.loads(ws.suite.read_text())
     ws.suite.write_text(json.dumps({**suite, "raises": REFUSALS}))
     edit(ws.impl, ALLOCATES, first + ALLOCATES)
-    return verify(ws.root).report
+    report = verify(ws.root).report
+    return report, sorted(path.name for path in ws.failures_dir.glob("*"))
 
 
 @pytest.mark.parametrize("how", WRAPPERS)
 def test_a_wrapper_refuses_before_it_launches(clean_workspace: Path, how: str) -> None:
     first, words = WRAPPERS[how]
-    report = judged(clean_workspace, first)
+    report, left = judged(clean_workspace, first)
     found = {check["id"]: check["modes"]["sim"] for check in report["checks"] if check["id"].startswith("raises_")}
     assert set(found) == {"raises_D_24", "raises_dtype"}
     if not words:
         assert report["status"] == "PASS", report["first_failure"]
+        assert left == [], "raising was right, so there is no failure to read"
         return
     assert report["status"] == "FAIL" and report["first_failure"]["case_id"] == "raises_D_24"
     for cell in found.values():

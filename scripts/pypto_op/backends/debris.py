@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,13 @@ def keep(pypto_dir: Path, workspace: OpWorkspace, case_id: str, ran: Mapping[str
     }
     (folder / FAILURE_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     _forget_oldest(workspace.failures_dir)
+
+
+def forget(workspace: OpWorkspace, case_id: str) -> None:
+    """Remove the failure folder of a case that ended as it should, and the folder of failures where it was the only one."""
+    shutil.rmtree(workspace.failure_dir(case_id), ignore_errors=True)
+    with suppress(OSError):
+        workspace.failures_dir.rmdir()
 
 
 def _copy_telling(pypto_dir: Path, folder: Path) -> list[str]:

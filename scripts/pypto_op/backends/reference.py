@@ -113,7 +113,7 @@ class ReferenceSession:
                 bits and uses further stays so rounded. `others` of the result are answers that are as right.
             twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order; or as one whose
                 numbers end where float16 does (`pypto_op.twins.half_range`). Not with `float64`.
-            probe: `function` returns a mapping of tensors, and this one is wanted (`judge.inspection`).
+            probe: `function` returns a mapping of tensors, and this one is wanted (`judge.cases.inspection`).
 
         Returns:
             The result; MISSING_FILE, MISSING_WRAPPER, EXCEPTION, TIMED_OUT, ... when there is none.

@@ -17,7 +17,7 @@ from pypto_op.diagnose.log_text import LogText, compose
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.vocabulary import FailureCategory
+from pypto_op.vocabulary import FailureCategory, Status
 from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace, typed
 
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
@@ -197,6 +197,7 @@ def _operator(operator: OpWorkspace) -> Source:
             found = read_json(operator.report)
             report = found if isinstance(found, dict) else None
         notes += [] if report is not None else [f"{operator.report} cannot be read as a report"]
+        notes += [f"{operator.report}: the last verdict is PASS: nothing failed here"] if _passed(report) else []
     else:
         notes.append(f"{operator.report} is missing: no verdict was given yet")
     folder = failure_of(operator, report)
@@ -208,6 +209,10 @@ def _operator(operator: OpWorkspace) -> Source:
         why = "no run has failed here" if not operator.report.is_file() else "its report cannot be read, and no run left a log"
         raise ContractError(why, file=operator.root, remedy=f"run `pypto-op verify {typed(operator.root)}`")
     return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
+
+
+def _passed(report: Mapping[str, Any] | None) -> bool:
+    return report is not None and report.get("status") == Status.PASS
 
 
 def _judged(given: str | Path) -> tuple[OpWorkspace | None, Mapping[str, Any]]:

@@ -30,7 +30,7 @@ class Suite:
         total_modules: N.
         cases: in the order of the file.
         source: the file, or "derived".
-        raises: calls that the wrapper must refuse with ValueError, as written (`judge.raises`).
+        raises: calls that the wrapper must refuse with ValueError, as written (`judge.running.raises`).
     """
 
     op: str

@@ -1,11 +1,9 @@
-"""What a script can derive, no agent writes by hand: the evaluation harness, the tests, the integrated kernel.
+"""Generators write what a script can derive from an operator's documents, so that no agent writes it by hand.
 
-generated.py   files with a stamp (documents/stamps.py): which of ours were edited, and what may be written again
-sources.py     what the generators work from: SPEC.md, interfaces, golden, tile sizes
-contractions.py weights: inputs that the golden's products sum over, drawn smaller
-suite.py       the cases of a first eval/adversarial_suite.json
-rehearsal.py   tries each case on the golden, and drops or mends those that say nothing
-evaluation.py  `pypto-op harness new`: test_inputs.py, adversarial_suite.json, adversarial_runner.py
-tests.py       `pypto-op tests new`: the tests of the modules and of the operator
-integration.py `pypto-op cleanup`: <op>_impl.py and README.md from the last staged impl (renaming.py, readme.py)
+operator/    what is known before there is a suite: documents, the golden's source, what its inputs mean
+cases/       sizes and values that break kernels, as cases of a suite
+rehearsing/  each case tried on the golden, before anybody sees it
+writing/     the other files: tests, the integrated kernel, its README
+evaluation.py  `pypto-op harness new`: inputs, suite and runner
+commands.py  the command line
 """

@@ -53,7 +53,7 @@ def verify_operator(ws: OpWorkspace, request: Request | None = None, *, progress
         progress: called with each case's record and the number of cases, in no particular order.
 
     Returns:
-        The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
+        The report, sealed, as it was written; `judge.reporting.report.exit_code` turns it into an exit code.
 
     Raises:
         ContractError: no mode was named, or `report` is a file that is no earlier report.

@@ -3,5 +3,5 @@
     source -> program (what is the kernel) -> operators (one fault each) -> mutants
            -> hunt (the judge, trial by trial, until one refuses) -> likeness (what differs at all) -> report
 
-The verdict on a mutant is the judge's own (`judge.verdict.judge_run`), on the operator's own suite and golden.
+The verdict on a mutant is the judge's own (`judge.answers.verdict.judge_run`), on the operator's own suite and golden.
 """

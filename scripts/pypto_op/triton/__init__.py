@@ -1,4 +1,8 @@
-"""The Triton path: `static` says what a file would do, `run` what it did, `bench` how fast it was.
+"""The Triton path judges and times implementations of PyTorch tasks.
 
-The three commands of the kernel-verifier contract (validate, verify, benchmark) live in `commands`.
+intake/  makes a public task small enough for the interpreter
+static/  says what a file would do, without running it
+run/     runs it beside the reference, and judges it
+bench/   times what is right
+commands.py  the command line
 """

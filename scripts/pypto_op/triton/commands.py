@@ -1,4 +1,4 @@
-"""`pypto-op triton validate|verify|benchmark`, and the entry points of the skill's three scripts."""
+"""The commands of `pypto-op triton` but `tune`, and the entry points of the skill's three scripts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pypto_op import own_python
 from pypto_op.errors import PyptoOpError
 from pypto_op.options import MEGABYTES, Amount
 from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import typed
 
 _TARGETS = click.Choice(["auto", "interpret", "cuda", "npu"])
 
@@ -141,8 +142,10 @@ def verify(
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
         return 0 if result["status"] == "PASS" else 1
     click.echo(f"{result['status']}: {result['passed_cases']}/{result['total_cases']} cases right on {result['backend']}")
-    if result["error"]:
-        click.echo(result["error"])
+    for line in (result["error"], *(f"not shown: {caveat}" for caveat in result["caveats"])):
+        if line:
+            click.echo(line)
+    click.echo(f"result: {typed(output or project.verify_result)}")
     return 0 if result["status"] == "PASS" else 1
 
 

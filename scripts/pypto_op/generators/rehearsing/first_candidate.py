@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NEAR = 0.125
 """Share of what is allowed from which on an order's error may exceed it on another seed: the greatest of many rounding errors
-varies by a factor of 2 to 3 (`judge.natural.MOST`)."""
+varies by a factor of 2 to 3 (`judge.cases.natural.MOST`)."""
 
 _LOST = 0.5
 """An error of so much of the right number leaves no digit of it."""

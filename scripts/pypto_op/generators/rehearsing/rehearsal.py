@@ -202,7 +202,7 @@ def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> I
 
 
 def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:
-    """Return the refusals of a suite (`judge.raises`) whose inputs can be made, and of the others why not.
+    """Return the refusals of a suite (`judge.running.raises`) whose inputs can be made, and of the others why not.
 
     Args:
         ws: the operator; its inputs file must be there.

@@ -1,7 +1,7 @@
 """Tries one case on the golden: what it becomes, or why it says nothing.
 
 A case whose golden overflows gets smaller inputs, as long as that helps; one whose tolerance is too tight for honest rounding
-(`judge.natural`) is judged by what is natural instead.
+(`judge.cases.natural`) is judged by what is natural instead.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Reference:
         exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
         twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
         condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
-        natural_share: how much of the tolerance behind a named policy honest rounding takes (`judge.natural`).
+        natural_share: how much of the tolerance behind a named policy honest rounding takes (`judge.cases.natural`).
         ways: gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked
             only when an output is not close, () where the golden does not run so.
         reordered: gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`).

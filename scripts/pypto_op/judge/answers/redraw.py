@@ -1,8 +1,9 @@
 """Another draw of the fresh seed where chance spoils it: sums that cancel, or a few numbers that both seeds draw alike.
 
 `harness new` tries a case on seeds of its own; the judge's second seed is one that nobody tried. Where a kernel misses the
-tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there (`judge.natural.MOST`), the
-draw is left, at most `MOST_DRAWS` times. The next seeds follow from the first, and a wrong kernel fails on them too.
+tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there
+(`judge.cases.natural.MOST`), the draw is left, at most `MOST_DRAWS` times. The next seeds follow from the first, and a wrong
+kernel fails on them too.
 
 Three lengths below 20 are the same for two seeds once in 8,000 verdicts, and one length once in 20. Such an input looks as
 if it never varied (`variety`). So a draw that repeats a small input is left too, before any kernel sees it (`apart`). An

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.backends import debris
 from pypto_op.backends.base import RunResult, Session
 from pypto_op.backends.memory import NoMemoryLeft
 from pypto_op.backends.reference import ReferenceSession
@@ -59,6 +60,10 @@ def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[Case
             raise
         except InfraError as error:
             _all(records, mode, refuse(Reason.UNAVAILABLE, error.problem))
+    for record in records:
+        ended = [trial.status for mode in record.modes.values() for trial in mode.trials]
+        if Status.PASS in ended and Status.FAIL not in ended:  # raising was right: no failure that a debugger should read
+            debris.forget(subject.workspace, record.id)
     return records
 
 

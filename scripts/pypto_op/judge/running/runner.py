@@ -56,8 +56,8 @@ def run_cases(
         plan: what is judged.
         progress: called with each record as it is made.
         pool: where; default: this machine.
-        away: how lanes are judged in other processes (`judge.away`); without it they are judged in this one.
-        raises: what the wrapper must refuse (`judge.raises`).
+        away: how lanes are judged in other processes (`judge.running.away`); without it they are judged in this one.
+        raises: what the wrapper must refuse (`judge.running.raises`).
         greet: told what each other machine can do: mode -> `Availability`.
 
     Raises:
@@ -94,7 +94,7 @@ class LaneAnswer:
 
     Attributes:
         records: of its cases.
-        told: where it was judged in another process: what that one brought along (`judge.away.Told`).
+        told: where it was judged in another process: what that one brought along (`judge.running.away.Told`).
     """
 
     records: Sequence[CaseRecord]

@@ -78,11 +78,14 @@ def import_task(file: Path, request: Request = Request()) -> dict[str, Any]:  # 
     place = choose("interpret")
     with tempfile.TemporaryDirectory(prefix="pypto-op-import-") as scratch:
         project = _staged(Path(scratch) / "task", name, file, tree, text)
-        found = _surveyed(project, place, sites, fixed, request)
-        changes = {sites[int(key)]: int(value) for key, value in found["changes"].items()}
-        project.task.write_text(constants.replaced(_whole(tree, text), changes, remark=True), encoding="utf-8")
-        left = max(1.0, request.timeout - (time.monotonic() - begin))
-        drawn = None if request.gpu else _drawn(project, place, left, request)
+        try:
+            found = _surveyed(project, place, sites, fixed, request)
+            changes = {sites[int(key)]: int(value) for key, value in found["changes"].items()}
+            project.task.write_text(constants.replaced(_whole(tree, text), changes, remark=True), encoding="utf-8")
+            left = max(1.0, request.timeout - (time.monotonic() - begin))
+            drawn = None if request.gpu else _drawn(project, place, left, request)
+        except Told as told:
+            raise _fails(told, project, file) from None
         result = _result(file, name, folder, found, changes, drawn, request)
         (project.folder / page.NAME).write_text(page.render(result), encoding="utf-8")
         shutil.copytree(project.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_debug", "__pycache__"))
@@ -172,7 +175,7 @@ def _surveyed(project: Project, place: Place, sites: list[Site], fixed: dict[Sit
             told_last = told
         finally:
             session.close()
-    raise _fails(told_last, project)
+    raise told_last
 
 
 def _drawn(project: Project, place: Place, left: float, request: Request) -> dict[str, Any]:
@@ -181,8 +184,6 @@ def _drawn(project: Project, place: Place, left: float, request: Request) -> dic
     try:
         total = session.open(0)
         found = session.case(0, 0)
-    except Told as told:
-        raise _fails(told, project) from None
     finally:
         session.close()
     if found is None:
@@ -192,14 +193,15 @@ def _drawn(project: Project, place: Place, left: float, request: Request) -> dic
     return {"total": total, **found[0]}
 
 
-def _fails(told: Told, project: Project) -> TaskFails:
+def _fails(told: Told, project: Project, file: Path) -> TaskFails:
     words = " ".join(told.message.split())[:400].replace(f"{project.folder}/", "")
     remedies = {
         "Timeout": "give it more time (--timeout) or smaller numbers (--set NAME=N)",
         "OutOfMemory": "give it smaller numbers (--set NAME=N) or more memory (--memory_mb)",
     }
     remedy = remedies.get(told.error_type, "mend the task; with --set NAME=N you choose its numbers")
-    return TaskFails(f"the task does not run: {told.error_type}: {words}", remedy=remedy)
+    kind = "" if f"{told.error_type}: " in words else f"{told.error_type}: "
+    return TaskFails(f"the task does not run (what ran is a copy, line by line): {kind}{words}", file=file, remedy=remedy)
 
 
 def _result(

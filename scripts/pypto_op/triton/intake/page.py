@@ -40,7 +40,7 @@ def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) 
     said.append(
         "The reference was not run with these sizes: that is done where the GPU is."
         if gpu
-        else "Races, alignment, shortage of registers or shared memory, and speed: the interpreter sees none of them."
+        else "Alignment, shortage of registers or shared memory, and speed: the interpreter sees none of them."
     )
     return said
 
