@@ -6,26 +6,26 @@ import contextlib
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel, KernelFacts
-from pypto_op.triton.static.parts import (
-    Calls,
-    Expressions,
-    Following,
-    Gradients,
-    Imports,
-    Members,
-    Records,
-    Statements,
-    Suspects,
-    Tables,
-)
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import Buffer, Container, Function, Instance, Scope, Tensor, Value
+
+if TYPE_CHECKING:  # expressions hold calls, calls run statements, statements hold expressions: they meet in the machine
+    from pypto_op.triton.static.calls import Calls
+    from pypto_op.triton.static.evaluate import Expressions
+    from pypto_op.triton.static.execute import Statements
+    from pypto_op.triton.static.following import Following
+    from pypto_op.triton.static.gradients import Gradients
+    from pypto_op.triton.static.imports import Imports
+    from pypto_op.triton.static.members import Members
+    from pypto_op.triton.static.records import Records
+    from pypto_op.triton.static.suspects import Suspects
+    from pypto_op.triton.static.tables import Tables
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
