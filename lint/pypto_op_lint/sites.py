@@ -92,23 +92,14 @@ class Scope:
 
 @dataclasses.dataclass(eq=False)
 class Binding:
-    """One binding of a name.
+    """One binding of a name."""
 
-    Attributes:
-        kind: assign, annotation, augmented, loop, with, import, function, class, parameter or other.
-        site: the node that binds.
-        value: the bound expression (the iterated one for a loop), if there is one.
-        path: indexes into `value` for unpacking, outermost first; "*" for a starred target.
-        target: the imported dotted name for an import.
-        function: the function for a def.
-    """
-
-    kind: str
-    site: Site
-    value: cst.CSTNode | None = None
-    path: tuple[int | str, ...] = ()
-    target: str = ""
-    function: Function | None = None
+    kind: str  # assign, annotation, augmented, loop, with, import, function, class, parameter or other
+    site: Site  # the node that binds
+    value: cst.CSTNode | None = None  # the bound expression (the iterated one for a loop), if there is one
+    path: tuple[int | str, ...] = ()  # indexes into `value` for unpacking, outermost first; "*" for a starred target
+    target: str = ""  # the imported dotted name for an import
+    function: Function | None = None  # the function for a def
 
 
 @dataclasses.dataclass(eq=False)
@@ -123,20 +114,13 @@ class Parameter:
 
 @dataclasses.dataclass(eq=False)
 class Function:
-    """A `def` or lambda of the file.
+    """A `def` or lambda of the file."""
 
-    Attributes:
-        name: its name; "<lambda>" for a lambda.
-        site: its own site.
-        scope: the scope of its body.
-        parameters: in order; positional ones first.
-        sites: every site in its body, nested functions and decorators excluded.
-    """
-
-    name: str
-    site: Site
-    scope: Scope
-    parameters: list[Parameter]
+    name: str  # its name; "<lambda>" for a lambda
+    site: Site  # its own site
+    scope: Scope  # the scope of its body
+    parameters: list[Parameter]  # in order; positional ones first
+    # every site in its body, nested functions and decorators excluded
     sites: list[Site] = dataclasses.field(default_factory=list)
     _by_type: dict[type, list[Site]] = dataclasses.field(default_factory=dict, repr=False)
     _by_name: dict[str, list[Site]] = dataclasses.field(default_factory=dict, repr=False)

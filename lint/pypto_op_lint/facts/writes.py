@@ -34,17 +34,11 @@ _MOST_DEPTH = 30
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """One write-back.
+    """One write-back."""
 
-    Attributes:
-        site: where it stands.
-        target: the expression that is written into.
-        source: what is written; None when the operation works on the target alone.
-    """
-
-    site: Site
-    target: cst.BaseExpression
-    source: cst.BaseExpression | None
+    site: Site  # where it stands
+    target: cst.BaseExpression  # the expression that is written into
+    source: cst.BaseExpression | None  # what is written; None when the operation works on the target alone
 
 
 class Writes:

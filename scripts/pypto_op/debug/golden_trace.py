@@ -31,19 +31,12 @@ OUTPUT = "output"
 
 @dataclass(frozen=True)
 class Traced:
-    """What a golden computed.
+    """What a golden computed."""
 
-    Attributes:
-        tensors: of different content.
-        rows: in the order of the run: `op`, `line`, `tensor` (a number), `inputs` (numbers).
-        complete: there was room for all tensors.
-        numbers: what the operators take beside tensors.
-    """
-
-    tensors: list[torch.Tensor]
-    rows: list[dict[str, Any]]
-    complete: bool
-    numbers: list[float]
+    tensors: list[torch.Tensor]  # of different content
+    rows: list[dict[str, Any]]  # in the order of the run: `op`, `line`, `tensor` (a number), `inputs` (numbers)
+    complete: bool  # there was room for all tensors
+    numbers: list[float]  # what the operators take beside tensors
 
     @property
     def outputs(self) -> list[int]:

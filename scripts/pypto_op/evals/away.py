@@ -99,17 +99,11 @@ class _Trials:
 
 @dataclass(frozen=True)
 class TrialsWork:
-    """What another process needs to hold trials as this one would.
+    """What another process needs to hold trials as this one would."""
 
-    Attributes:
-        plan: how.
-        requests: id -> `Request.digest`.
-        team: see `team`.
-    """
-
-    plan: trials.Plan
-    requests: Mapping[str, str]
-    team: str
+    plan: trials.Plan  # how
+    requests: Mapping[str, str]  # id -> `Request.digest`
+    team: str  # see `team`
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

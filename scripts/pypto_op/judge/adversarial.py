@@ -47,17 +47,11 @@ _REMEDY = "restore it with `pypto-op harness new OP_DIR --force`"
 
 @dataclass(frozen=True)
 class ImplModule:
-    """An implementation file, standing for the module that it would be; the judge never imports it.
+    """An implementation file, standing for the module that it would be; the judge never imports it."""
 
-    Args:
-        path: the file.
-        workspace: its operator.
-        phase: k of the cumulative phase; None for the integrated implementation.
-    """
-
-    path: Path
-    workspace: OpWorkspace
-    phase: int | None = None
+    path: Path  # the file
+    workspace: OpWorkspace  # its operator
+    phase: int | None = None  # k of the cumulative phase; None for the integrated implementation
 
     def has(self, function: str) -> bool:
         """Whether the file defines a function at its top level."""

@@ -27,19 +27,12 @@ TENSOR_CALLS = frozenset(_TENSOR_CALLS.split())
 
 @dataclass(frozen=True)
 class Site:
-    """A node of the kernel's code at its place.
+    """A node of the kernel's code at its place."""
 
-    Attributes:
-        node: the node.
-        parents: the nodes around it, innermost last.
-        function: the function whose body holds it.
-        program: the file.
-    """
-
-    node: cst.CSTNode
-    parents: tuple[cst.CSTNode, ...]
-    function: Function
-    program: Program
+    node: cst.CSTNode  # the node
+    parents: tuple[cst.CSTNode, ...]  # the nodes around it, innermost last
+    function: Function  # the function whose body holds it
+    program: Program  # the file
 
     @property
     def parent(self) -> cst.CSTNode:
@@ -49,19 +42,12 @@ class Site:
 
 @dataclass
 class Function:
-    """One function of the file.
+    """One function of the file."""
 
-    Attributes:
-        node: its definition.
-        on_device: it is the jit entry, or called from it.
-        indices: names that `pypto.loop` binds in it.
-        tensors: names that hold tensors in it, as far as the text tells.
-    """
-
-    node: cst.FunctionDef
-    on_device: bool
-    indices: list[str] = field(default_factory=list)
-    tensors: set[str] = field(default_factory=set)
+    node: cst.FunctionDef  # its definition
+    on_device: bool  # it is the jit entry, or called from it
+    indices: list[str] = field(default_factory=list)  # names that `pypto.loop` binds in it
+    tensors: set[str] = field(default_factory=set)  # names that hold tensors in it, as far as the text tells
 
     @property
     def name(self) -> str:

@@ -27,17 +27,11 @@ Available = Mapping[Mode, Availability]
 
 
 class Answer(NamedTuple):
-    """What came of the job.
+    """What came of the job."""
 
-    Attributes:
-        available: what each mode says of the machine that timed.
-        measured: the figures.
-        told: what another machine brings along.
-    """
-
-    available: Available
-    measured: Measured
-    told: Told | None = None
+    available: Available  # what each mode says of the machine that timed
+    measured: Measured  # the figures
+    told: Told | None = None  # what another machine brings along
 
 
 def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | None) -> tuple[Available, Measured]:
@@ -101,15 +95,10 @@ class _Timing:
 
 @dataclass(frozen=True)
 class TimingWork:
-    """What another process needs to time a kernel.
+    """What another process needs to time a kernel."""
 
-    Attributes:
-        parcel: the operator, and the kernel that it is compared with.
-        request: what is timed.
-    """
-
-    parcel: Parcel
-    request: Request
+    parcel: Parcel  # the operator, and the kernel that it is compared with
+    request: Request  # what is timed
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

@@ -27,15 +27,10 @@ aten = torch.ops.aten
 
 @dataclass
 class Site:
-    """One expression of a golden.
+    """One expression of a golden."""
 
-    Attributes:
-        expression: its source text, as `sites.normalised` writes it.
-        kind: what is computed there: `difference`, `sum`, `matmul` or `scan`.
-    """
-
-    expression: str
-    kind: str
+    expression: str  # its source text, as `sites.normalised` writes it
+    kind: str  # what is computed there: `difference`, `sum`, `matmul` or `scan`
     _cells: list[torch.Tensor] = field(default_factory=list)
 
     def add(self, conditions: torch.Tensor) -> None:

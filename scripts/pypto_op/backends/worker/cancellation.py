@@ -30,17 +30,11 @@ Make = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden that is measured.
+    """A golden that is measured."""
 
-    Attributes:
-        function: it.
-        file: where it is written; its expressions name what cancels.
-        around: is entered around each call.
-    """
-
-    function: Callable[..., Any]
-    file: Path
-    around: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    function: Callable[..., Any]  # it
+    file: Path  # where it is written; its expressions name what cancels
+    around: AbstractContextManager[Any] = field(default_factory=nullcontext)  # is entered around each call
 
     def measured(self, values: Sequence[Any]) -> tuple[Conditions, list[torch.Tensor]]:
         """Run it in float64 and return what its sums did, and its outputs."""
@@ -66,15 +60,10 @@ def conditions(golden: Golden, message: Mapping[str, Any], values: Sequence[Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """What one run of a golden says of every expression.
+    """What one run of a golden says of every expression."""
 
-    Attributes:
-        sites: what cancels; of each only its condition number is kept.
-        useful: its answer still tells right from wrong.
-    """
-
-    sites: list[Site]
-    useful: bool
+    sites: list[Site]  # what cancels; of each only its condition number is kept
+    useful: bool  # its answer still tells right from wrong
 
 
 class Readings:

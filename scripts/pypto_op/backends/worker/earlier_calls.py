@@ -26,19 +26,12 @@ _HELD_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class _Result:
-    """One output of an earlier call.
+    """One output of an earlier call."""
 
-    Attributes:
-        call: number of the call.
-        position: of the output.
-        leaf: its very memory.
-        digest: of its elements when the call returned.
-    """
-
-    call: int
-    position: int
-    leaf: torch.Tensor
-    digest: bytes
+    call: int  # number of the call
+    position: int  # of the output
+    leaf: torch.Tensor  # its very memory
+    digest: bytes  # of its elements when the call returned
 
 
 class EarlierCalls:

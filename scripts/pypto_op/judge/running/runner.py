@@ -90,15 +90,10 @@ def silence_of(limits: Limits) -> float:
 
 @dataclass(frozen=True)
 class LaneAnswer:
-    """What became of a lane.
+    """What became of a lane."""
 
-    Attributes:
-        records: of its cases.
-        told: where it was judged in another process: what that one brought along (`judge.away.Told`).
-    """
-
-    records: Sequence[CaseRecord]
-    told: Any = None
+    records: Sequence[CaseRecord]  # of its cases
+    told: Any = None  # where it was judged in another process: what that one brought along (`judge.away.Told`)
 
 
 class Lanes:

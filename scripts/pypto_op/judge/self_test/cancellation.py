@@ -42,23 +42,14 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stressed:
-    """What the inputs of one case were measured to do.
+    """What the inputs of one case were measured to do."""
 
-    Attributes:
-        case: its id.
-        named: the expression that it is about.
-        wanted: the condition number that its relative gap asks for.
-        promised: the one that its recipe recorded, else what is wanted.
-        reached: that of the expression, or of whichever is worst where the golden has no such expression.
-        sites: condition number of every sum and difference of the golden.
-    """
-
-    case: str
-    named: str
-    wanted: float
-    promised: float
-    reached: float
-    sites: Mapping[str, float]
+    case: str  # its id
+    named: str  # the expression that it is about
+    wanted: float  # the condition number that its relative gap asks for
+    promised: float  # the one that its recipe recorded, else what is wanted
+    reached: float  # that of the expression, or of whichever is worst where the golden has no such expression
+    sites: Mapping[str, float]  # condition number of every sum and difference of the golden
 
     def covers(self, expression: str) -> bool:
         """Whether the case makes this subtraction cancel: the named one as it promises, another as it wants for that one."""
