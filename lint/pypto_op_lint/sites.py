@@ -9,28 +9,18 @@ import libcst as cst
 
 
 class Site:
-    """A node at its place in a file.
-
-    Attributes:
-        node: the libcst node.
-        parent: the site around it; None for a statement of the module.
-        role: the field of the parent's node that holds it ("body", "iter", "value", ...).
-        scope: the scope in which names in it are looked up.
-        order: position in source order.
-        in_main: it lies under `if __name__ == "__main__":`.
-        function: the function whose body holds it; None for module and class level.
-    """
+    """A node at its place in a file."""
 
     __slots__ = ("function", "in_main", "node", "order", "parent", "role", "scope")
 
     def __init__(self, node: cst.CSTNode, parent: Site | None, role: str, scope: Scope, order: int, in_main: bool) -> None:
-        self.node = node
-        self.parent = parent
-        self.role = role
-        self.scope = scope
-        self.order = order
-        self.in_main = in_main
-        self.function: Function | None = scope.inside
+        self.node = node  # the libcst node
+        self.parent = parent  # the site around it; None for a statement of the module
+        self.role = role  # the field of the parent's node that holds it ("body", "iter", "value", ...)
+        self.scope = scope  # the scope in which names in it are looked up
+        self.order = order  # position in source order
+        self.in_main = in_main  # it lies under `if __name__ == "__main__":`
+        self.function: Function | None = scope.inside  # the function whose body holds it; None for module and class level
 
     def ancestors(self) -> Iterator[Site]:
         """Yield the sites around this one, innermost first."""

@@ -42,16 +42,12 @@ class Write:
 
 
 class Writes:
-    """The write-backs of a file's graph.
-
-    Attributes:
-        all: every one, in source order.
-    """
+    """The write-backs of a file's graph."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         _ = facts.calls
-        self.all = sorted(self._find(), key=lambda w: w.site.order)
+        self.all = sorted(self._find(), key=lambda w: w.site.order)  # every one, in source order
         self._busy: set[int] = set()
 
     def outputs(self) -> dict[str, list[Write]]:

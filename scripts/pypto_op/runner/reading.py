@@ -72,15 +72,12 @@ class _Idle(threading.Thread):
 
     Args:
         response: the response; its socket is shut, which another thread may do while one reads.
-
-    Attributes:
-        said: what was wrong; "" as long as nothing is.
     """
 
     def __init__(self, response: Any) -> None:
         super().__init__(daemon=True)
         self._response, self._over, self._last = response, threading.Event(), time.monotonic()
-        self.said = ""
+        self.said = ""  # what was wrong; "" as long as nothing is
 
     def heard(self) -> None:
         """Note that a part of the message came."""

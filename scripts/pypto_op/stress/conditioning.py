@@ -59,16 +59,13 @@ class Conditions(DispatchMode):
 
     Args:
         file: the golden's file; its expressions name the sites.
-
-    Attributes:
-        calls: operators that ran.
     """
 
     def __init__(self, file: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._file = file
         self._sites: dict[tuple[str, str], Site] = {}
-        self.calls = 0
+        self.calls = 0  # operators that ran
 
     def sites(self) -> list[Site]:
         """Return every site, in the order of first use."""

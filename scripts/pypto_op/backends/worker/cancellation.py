@@ -72,19 +72,15 @@ class Readings:
     Args:
         golden, make, order: the reference, `make_inputs` of the operator, the names of the golden's arguments.
         message: of `find`; what one search wants of it does not matter.
-
-    Attributes:
-        inputs: of the case without a recipe.
-        calls: operators of torch in one run.
     """
 
     def __init__(self, golden: Golden, make: Make, order: Sequence[str], message: Mapping[str, Any]) -> None:
         self._golden, self._make, self._order, self._message = golden, make, order, message
         self._known: dict[str, Reading] = {}
-        self.inputs = self._made([], 0)
+        self.inputs = self._made([], 0)  # of the case without a recipe
         probe, self._plain = golden.measured([self.inputs[name] for name in order])
         self._limits = [_limit(leaf, self.inputs) for leaf in self._plain]
-        self.calls = probe.calls
+        self.calls = probe.calls  # operators of torch in one run
 
     def of(self, recipe: Recipe, offset: int = 0) -> Reading:
         """Return what a recipe does, on the case's seed or one after it."""

@@ -35,16 +35,11 @@ class _Result:
 
 
 class EarlierCalls:
-    """The calls that the judge made in this process.
-
-    Attributes:
-        count: how many.
-        values: the inputs of the latest one.
-    """
+    """The calls that the judge made in this process."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.values: list[Any] = []
+        self.count = 0  # how many
+        self.values: list[Any] = []  # the inputs of the latest one
         self._results: list[_Result] = []
         self._inputs: list[torch.Tensor] = []
         self._objects: list[list[torch.Tensor]] = []
