@@ -58,12 +58,7 @@ class Clock:
 
 
 class Conversation:
-    """One worker, from start to end.
-
-    Args:
-        launched: its processes and connections.
-        limits: what it may use.
-    """
+    """One worker, from start to end."""
 
     def __init__(self, launched: Launched, limits: Limits) -> None:
         self._launched, self._limits = launched, limits

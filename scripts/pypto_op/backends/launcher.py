@@ -182,12 +182,7 @@ class Zygote:
 
 
 class KeptZygote(Zygote):
-    """One that a resident judge keeps, behind a connection of this process's own.
-
-    Args:
-        pid: its process id.
-        control: the connection.
-    """
+    """One that a resident judge keeps, behind a connection of this process's own."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self._lock = threading.Lock()

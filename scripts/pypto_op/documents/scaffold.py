@@ -53,10 +53,6 @@ class Request:
 def new_operator(request: Request, into: Path) -> OpWorkspace:
     """Write `custom/<op>/` with SPEC.md, API_REPORT.md, DESIGN.md, MEMORY.md, a golden to fill in, and an empty eval/.
 
-    Args:
-        request: the operator.
-        into: the user's workspace, which must exist.
-
     Returns:
         The new workspace. Until it is whole it has another name, so no half of it is ever seen.
 

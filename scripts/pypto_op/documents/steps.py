@@ -50,12 +50,7 @@ class Steps:
 
 
 def steps_of(design: Path, symbols: Collection[str]) -> Steps:
-    """Read the steps of a design; nothing is named where there is no such file.
-
-    Args:
-        design: DESIGN.md.
-        symbols: the axes of the interfaces.
-    """
+    """Read the steps of a design; nothing is named where there is no such file."""
     if not design.is_file():
         return Steps({}, (), nested=False)
     text = read_text(design)

@@ -74,12 +74,7 @@ def rows(pool: Pool, wished: Wished, plan: trials.Plan, out: Path) -> Iterator[R
 
 
 class _Trials:
-    """Trials as jobs.
-
-    Args:
-        plan: how they are made.
-        asked: their requests.
-    """
+    """Trials as jobs."""
 
     def __init__(self, plan: trials.Plan, asked: Sequence[requests.Request]) -> None:
         self._plan, self._asked = plan, asked

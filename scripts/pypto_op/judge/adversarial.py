@@ -220,10 +220,6 @@ def sanitize(report: Mapping[str, Any]) -> dict[str, Any]:
 def main(runner: str, argv: Sequence[str]) -> int:
     """Run the judge for the operator whose `eval/` holds `runner`.
 
-    Args:
-        runner: the runner's own file.
-        argv: the command line's flags.
-
     Returns:
         0 PASS, 1 FAIL, 2 the contract, 3 the machine.
     """

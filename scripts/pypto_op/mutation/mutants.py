@@ -25,10 +25,6 @@ class Mutant:
 def make_mutants(program: Program, operators: Sequence[Operator]) -> list[Mutant]:
     """Return every mutant.
 
-    Args:
-        program: the kernel.
-        operators: the faults to plant.
-
     Returns:
         The mutants in source order; no two have the same text, and none has the original's.
     """

@@ -37,12 +37,6 @@ class Answer(NamedTuple):
 def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | None) -> tuple[Available, Measured]:
     """Time an operator's kernel on a pool; return what the machine that did it can do, and the figures.
 
-    Args:
-        pool: where.
-        admitted: the operator.
-        request: what is timed.
-        hear: told each case's record.
-
     Raises:
         ContractError: the PASS says nothing about a mode of that machine.
         InfraError: no mode is available there, files are others there than here, or the pool is lost.
@@ -68,12 +62,7 @@ def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | N
 
 
 class _Timing:
-    """The one job.
-
-    Args:
-        admitted: the operator.
-        request: what is timed.
-    """
+    """The one job."""
 
     def __init__(self, admitted: Admitted, request: Request) -> None:
         self._admitted, self._request = admitted, request

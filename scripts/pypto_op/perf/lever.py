@@ -26,12 +26,7 @@ class Lever:
 
 
 def levers(analysis: Analysis, bound: Bound) -> list[Lever]:
-    """Return what is worth trying, the one that could save most first.
-
-    Args:
-        analysis: of the launch.
-        bound: of its shape.
-    """
+    """Return what is worth trying, the one that could save most first."""
     return sorted(_found(analysis, bound), key=lambda lever: -lever.could_save_us) or list(_heaviest(analysis))
 
 

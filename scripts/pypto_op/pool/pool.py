@@ -34,9 +34,6 @@ class Pool:
     """Does jobs, on this machine or on a cluster; a context manager that ends what it started.
 
     Entering it looks whether the cluster is there, so that a command with a wrong address neither works nor writes before.
-
-    Args:
-        address: where.
     """
 
     def __init__(self, address: Address | None = None) -> None:

@@ -53,10 +53,6 @@ class Admitted:
 def admitted(ws: OpWorkspace, request: Request) -> Iterator[Admitted]:
     """Say whether a kernel may be tuned, and keep other searches of it away meanwhile.
 
-    Args:
-        ws: the operator.
-        request: what is wanted.
-
     Raises:
         ContractError: no PASS for exactly these bytes, no budget, nothing to resume, or another stage.
         InfraError: the mode is not available, the folder cannot be written, or another search of this operator is running.

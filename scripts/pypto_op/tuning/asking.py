@@ -46,11 +46,7 @@ class Question:
 
 
 class Questions:
-    """Questions as jobs.
-
-    Args:
-        clock: answers them in this process.
-    """
+    """Questions as jobs."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -64,11 +64,7 @@ class Candidate:
 
 
 def alone(room: Path) -> Lock:
-    """Return the lock of a folder of searches, not yet taken: two searches would write one kernel.
-
-    Args:
-        room: the folder, which exists.
-    """
+    """Return the lock of a folder of searches, not yet taken: two searches would write one kernel."""
     path = room / "lock"
     busy = InfraError("another search of this operator is running", file=path, remedy="wait for it, or stop it, then try again")
     return Lock(path, seconds=0, busy=busy)

@@ -211,10 +211,6 @@ def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
     The case's atol and rtol are about its own dtype; an output of another one (a float32 sum of 16-bit inputs) keeps the
     operator's.
 
-    Args:
-        policy: the operator's.
-        case: of the suite.
-
     Raises:
         ContractError: there is no such policy.
     """

@@ -24,9 +24,6 @@ def lanes_of(cases: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """Return the positions of a suite's cases, lane by lane, each in the order of the suite.
 
     Cases of equal sizes share a lane, whatever their dtypes, scalars and other knobs: what is kept by shape shows there.
-
-    Args:
-        cases: of the whole suite.
     """
     groups: dict[str, list[int]] = {}
     for position, case in enumerate(cases):

@@ -73,11 +73,7 @@ def run_cases(
 
 
 def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many lanes of a suite to run at once on this machine: as many as cores and memory allow.
-
-    Args:
-        cases: of the suite.
-    """
+    """Return how many lanes of a suite to run at once on this machine: as many as cores and memory allow."""
     import os
 
     return max(1, min(os.cpu_count() or 1, available_mb() // WORKER_MB, len(lanes_of(cases))))

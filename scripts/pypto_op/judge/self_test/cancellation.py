@@ -59,13 +59,6 @@ class Stressed:
 def check(contract: Contract, ws: OpWorkspace, session: ReferenceSession, inputs: Mapping[str, list[Value]], suite: Path) -> str:
     """Hold the cancellation cases of a suite to what the golden subtracts.
 
-    Args:
-        contract: of the operator.
-        ws: the operator.
-        session: runs the golden.
-        inputs: case id -> its inputs.
-        suite: the file of the cases.
-
     Returns:
         What was found, in one sentence.
 

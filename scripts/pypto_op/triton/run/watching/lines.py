@@ -24,11 +24,7 @@ _MAKES_KERNELS = rewriting.__file__
 
 
 class Lines:
-    """A context manager around a call of forward.
-
-    Args:
-        own: the implementation's files.
-    """
+    """A context manager around a call of forward."""
 
     def __init__(self, own: frozenset[str]) -> None:
         self.ran: set[Line] = set()  # what ran in any call so far
