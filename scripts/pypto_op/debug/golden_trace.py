@@ -69,7 +69,7 @@ class Trace(DispatchMode):
         if finer is not None:
             with self:
                 return finer(*args, **(kwargs or {}))
-        if name in STEPS and _floating(args):
+        if name in STEPS and any(tensor.is_floating_point() for tensor in _tensors_of(args)):
             with self:
                 return in_steps(name, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
@@ -133,10 +133,6 @@ def _tensors_of(values: Any) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     return [tensor for value in values for tensor in _tensors_of(value)] if isinstance(values, (list, tuple)) else []
-
-
-def _floating(values: Any) -> bool:
-    return any(tensor.is_floating_point() for tensor in _tensors_of(values))
 
 
 def _take_apart(values: Iterable[Any], tensors: list[torch.Tensor], numbers: set[float]) -> None:

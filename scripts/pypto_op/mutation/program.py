@@ -77,7 +77,7 @@ class Program:
         self._wrapper = MetadataWrapper(parsed, unsafe_skip_copy=True)
         self.source = source
         self.module = self._wrapper.module
-        self._nodes = {f.name.value: f for f in _definitions(self.module)}
+        self._nodes = {node.name.value: node for node in below(self.module) if isinstance(node, cst.FunctionDef)}
         self.entries = [node for node in self._nodes.values() if is_entry(node)]
         if not self.entries:
             raise ContractError("there is no @pypto.frontend.jit function", file=file, remedy="mutate a pypto kernel")
@@ -249,10 +249,6 @@ def is_entry(node: cst.FunctionDef) -> bool:
         if isinstance(target, cst.Name) and target.value == "jit":
             return True
     return False
-
-
-def _definitions(module: cst.Module) -> list[cst.FunctionDef]:
-    return [node for node in below(module) if isinstance(node, cst.FunctionDef)]
 
 
 def _only_checks(node: cst.FunctionDef) -> bool:

@@ -82,7 +82,7 @@ class Conditions(DispatchMode):
             with self:
                 return finer(*args, **kwargs)
         measure = _MEASURES.get(func._schema.name.split("::")[-1].rstrip("_"))
-        if measure is None or not _floating(args):
+        if measure is None or not any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in args[:2]):
             return func(*args, **kwargs)
         kind, magnitude = measure
         terms = magnitude(*args, **kwargs)  # before the call: an in-place operator destroys its operand
@@ -100,10 +100,6 @@ class Conditions(DispatchMode):
             cells = cells[torch.isfinite(terms) & torch.isfinite(result)]
         if cells.numel():
             self._sites.setdefault((expression, kind), Site(expression, kind)).add(cells.to(torch.float64))
-
-
-def _floating(args: Sequence[Any]) -> bool:
-    return any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in args[:2])
 
 
 def _abs(value: Any) -> Any:

@@ -78,7 +78,7 @@ def check(contract: Contract, ws: OpWorkspace, session: ReferenceSession, inputs
                 where=f"case {stressed.case}",
                 remedy="give it inputs that cancel, or a recipe by `pypto-op harness new` in a copy",
             )
-    waived = _waived(suite)
+    waived = {normalised(str(text)) for text in read_json(suite).get("x_never_cancels", [])} if suite.is_file() else set()
     for expression in found:
         if expression not in waived and not any(stressed.covers(expression) for stressed in told):
             words = f"the golden subtracts ({expression}) and no L5 case has {KEY} for it"
@@ -111,10 +111,6 @@ def _measured(
         sites[site["expression"]] = max(site["condition"], sites.get(site["expression"], 0.0))
     promised = stress.condition if recorded is None else float(recorded)
     return Stressed(case["id"], stress.expression, stress.condition, promised, float(told["reached"]), sites)
-
-
-def _waived(suite: Path) -> set[str]:
-    return {normalised(str(text)) for text in read_json(suite).get("x_never_cancels", [])} if suite.is_file() else set()
 
 
 def _hold_to_search(contract: Contract, ws: OpWorkspace, session: ReferenceSession, expression: str, suite: Path) -> None:
