@@ -28,41 +28,25 @@ _MAX_HASHED = 16 << 20
 
 @dataclass
 class Seen:
-    """What is known of one file.
+    """What is known of one file."""
 
-    Attributes:
-        sha256: of its content when it was last looked at.
-        stamp: size, inode, modification and change time at that look.
-        session: the session that changed it, for the gate at the end of a turn.
-        author: the agent that changed it: its id, else its name, else empty for the main session.
-        blocked: whether the linter refused this content.
-        signature: the blocking findings, rule and place, to recognise a loop.
-        repeats: how often in a row the same findings came.
-    """
-
-    sha256: str
-    stamp: list[int]
-    session: str = ""
-    author: str = ""
-    blocked: bool = False
-    signature: list[str] = field(default_factory=list)
-    repeats: int = 0
+    sha256: str  # of its content when it was last looked at
+    stamp: list[int]  # size, inode, modification and change time at that look
+    session: str = ""  # the session that changed it, for the gate at the end of a turn
+    author: str = ""  # the agent that changed it: its id, else its name, else empty for the main session
+    blocked: bool = False  # whether the linter refused this content
+    signature: list[str] = field(default_factory=list)  # the blocking findings, rule and place, to recognise a loop
+    repeats: int = 0  # how often in a row the same findings came
 
 
 @dataclass(frozen=True)
 class Change:
-    """A file that is not as it was.
-
-    Attributes:
-        deleted: it is gone.
-        made: it was not there before.
-        grown: its old content still stands at its beginning.
-    """
+    """A file that is not as it was."""
 
     path: Path
-    deleted: bool = False
-    made: bool = False
-    grown: bool = False
+    deleted: bool = False  # it is gone
+    made: bool = False  # it was not there before
+    grown: bool = False  # its old content still stands at its beginning
 
 
 class ContentIndex:

@@ -17,21 +17,13 @@ BLOCK, REPORT = "block", "report"
 
 @dataclass(frozen=True)
 class Row:
-    """When one rule runs.
+    """When one rule runs."""
 
-    Attributes:
-        effect: "block" when its FAIL refuses the write or transition, "report" when it only informs.
-        on_write: it runs when one of its files was written.
-        submit_design: it runs before the design is handed over.
-        submit_for_verify: it runs before a phase is handed over, and before it is completed.
-        complete_stage: the stages at whose completion it runs.
-    """
-
-    effect: str
-    on_write: bool
-    submit_design: bool
-    submit_for_verify: bool
-    complete_stage: frozenset[int]
+    effect: str  # "block" when its FAIL refuses the write or transition, "report" when it only informs
+    on_write: bool  # it runs when one of its files was written
+    submit_design: bool  # it runs before the design is handed over
+    submit_for_verify: bool  # it runs before a phase is handed over, and before it is completed
+    complete_stage: frozenset[int]  # the stages at whose completion it runs
 
     def runs_at(self, event: LintEvent, stage: int | None) -> bool:
         """Whether the rule runs at `event`; without a stage, completing any stage counts."""

@@ -32,29 +32,17 @@ class Edit:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing a rule saw.
+    """One thing a rule saw."""
 
-    Attributes:
-        rule_id: id of the rule, such as OL48.
-        severity: severity of the rule.
-        status: FAIL, WARN or INFO.
-        file: path of the file that must change; relative to the operator's directory where it lies in it.
-        line: line of the fault, from 1; None when the fault is that something is missing.
-        column: column of the fault, from 1.
-        message: what was seen and why it matters.
-        fix_hint: what to do about it, imperative.
-        fix: an edit that repairs it without changing what the code means, where there is one.
-    """
-
-    rule_id: str
-    severity: Severity
-    status: str
-    file: str
-    line: int | None
-    column: int | None
-    message: str
-    fix_hint: str
-    fix: Edit | None = None
+    rule_id: str  # id of the rule, such as OL48
+    severity: Severity  # severity of the rule
+    status: str  # FAIL, WARN or INFO
+    file: str  # path of the file that must change; relative to the operator's directory where it lies in it
+    line: int | None  # line of the fault, from 1; None when the fault is that something is missing
+    column: int | None  # column of the fault, from 1
+    message: str  # what was seen and why it matters
+    fix_hint: str  # what to do about it, imperative
+    fix: Edit | None = None  # an edit that repairs it without changing what the code means, where there is one
 
     @property
     def blocks(self) -> bool:
@@ -83,23 +71,14 @@ class Finding:
 
 @dataclass
 class LintResult:
-    """Every finding of one run, most severe first, and what was looked at.
+    """Every finding of one run, most severe first, and what was looked at."""
 
-    Attributes:
-        findings: all findings, each once.
-        event: the event the run stood for.
-        files: files that were read.
-        rules: ids of the rules that ran.
-        notes: remarks about the run itself, such as a regenerated name table.
-        base: the folder that the files of the findings are relative to; None when nothing was looked at.
-    """
-
-    event: LintEvent
-    findings: list[Finding] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    rules: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    base: Path | None = None
+    event: LintEvent  # the event the run stood for
+    findings: list[Finding] = field(default_factory=list)  # all findings, each once
+    files: list[str] = field(default_factory=list)  # files that were read
+    rules: list[str] = field(default_factory=list)  # ids of the rules that ran
+    notes: list[str] = field(default_factory=list)  # remarks about the run itself, such as a regenerated name table
+    base: Path | None = None  # the folder that the files of the findings are relative to; None when nothing was looked at
 
     @property
     def blocks(self) -> bool:

@@ -9,17 +9,11 @@ import libcst as cst
 
 
 class Imported(NamedTuple):
-    """One name of an import statement.
+    """One name of an import statement."""
 
-    Attributes:
-        bound: the name that the file then has; "*" for a star.
-        target: the dotted name that `bound` stands for, with the dots of a relative import.
-        loaded: the whole dotted name that is written: `a.b` for `import a.b`, whose `bound` and `target` are `a`.
-    """
-
-    bound: str
-    target: str
-    loaded: str
+    bound: str  # the name that the file then has; "*" for a star
+    target: str  # the dotted name that `bound` stands for, with the dots of a relative import
+    loaded: str  # the whole dotted name that is written: `a.b` for `import a.b`, whose `bound` and `target` are `a`
 
 
 def dotted(node: cst.CSTNode | None) -> str:

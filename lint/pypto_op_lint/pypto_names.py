@@ -31,23 +31,15 @@ _asked: list[str] = []
 
 @dataclass(frozen=True)
 class PyptoNames:
-    """The public names of one pypto release.
+    """The public names of one pypto release."""
 
-    Attributes:
-        version: the release.
-        members: dotted name of a module or class -> its public names; `pypto`, `pypto.Tensor`, `pypto.RunMode`, ...
-        returns_tensor: dotted names of functions and methods that return a tensor.
-        parameters: dotted name of a function -> names of its parameters; "*" and "**" mark catch-alls.
-        positional: dotted name of a function -> how many arguments it takes by position; absent when any number.
-        aliases: dotted names that stand for another, as `pypto.jit` for `pypto.frontend.jit`.
-    """
-
-    version: str
+    version: str  # the release
+    # dotted name of a module or class -> its public names; `pypto`, `pypto.Tensor`, `pypto.RunMode`, ...
     members: dict[str, frozenset[str]]
-    returns_tensor: frozenset[str]
-    parameters: dict[str, tuple[str, ...]]
-    positional: dict[str, int]
-    aliases: dict[str, str]
+    returns_tensor: frozenset[str]  # dotted names of functions and methods that return a tensor
+    parameters: dict[str, tuple[str, ...]]  # dotted name of a function -> names of its parameters; "*" and "**" mark catch-alls
+    positional: dict[str, int]  # dotted name of a function -> how many arguments it takes by position; absent when any number
+    aliases: dict[str, str]  # dotted names that stand for another, as `pypto.jit` for `pypto.frontend.jit`
 
     def can(self, what: str) -> bool:
         """Whether this release does what `data/releases.json` names with the release that brought it."""

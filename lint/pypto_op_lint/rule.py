@@ -31,38 +31,24 @@ _STATUS_BY_SEVERITY = {Severity.S0: FAIL, Severity.S1: FAIL, Severity.S2: WARN, 
 
 @dataclass(frozen=True)
 class Valid:
-    """An example on which the rule must be silent.
+    """An example on which the rule must be silent."""
 
-    Attributes:
-        text: the file's text.
-        artifact: what the file is.
-        files: other files of the operator, by path inside its directory; the operator is called `demo`.
-        event: the event it is linted at.
-        stage: the stage the operator is in.
-        phase: the phase it is in.
-    """
-
-    text: str
-    artifact: Artifact = Artifact.IMPL
+    text: str  # the file's text
+    artifact: Artifact = Artifact.IMPL  # what the file is
+    # other files of the operator, by path inside its directory; the operator is called `demo`
     files: Mapping[str, str] = field(default_factory=dict)
-    event: LintEvent = LintEvent.ON_WRITE
-    stage: int | None = None
-    phase: int | None = None
+    event: LintEvent = LintEvent.ON_WRITE  # the event it is linted at
+    stage: int | None = None  # the stage the operator is in
+    phase: int | None = None  # the phase it is in
 
 
 @dataclass(frozen=True)
 class Invalid(Valid):
-    """An example on which the rule must report.
+    """An example on which the rule must report."""
 
-    Attributes:
-        lines: the lines it must report, where that matters.
-        status: the status word it must report with, where it is not the severity's own.
-        replacement: the text after `--fix`, where the rule offers one.
-    """
-
-    lines: tuple[int, ...] | None = None
-    status: str | None = None
-    replacement: str | None = None
+    lines: tuple[int, ...] | None = None  # the lines it must report, where that matters
+    status: str | None = None  # the status word it must report with, where it is not the severity's own
+    replacement: str | None = None  # the text after `--fix`, where the rule offers one
 
 
 @dataclass(eq=False)

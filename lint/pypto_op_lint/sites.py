@@ -9,28 +9,18 @@ import libcst as cst
 
 
 class Site:
-    """A node at its place in a file.
-
-    Attributes:
-        node: the libcst node.
-        parent: the site around it; None for a statement of the module.
-        role: the field of the parent's node that holds it ("body", "iter", "value", ...).
-        scope: the scope in which names in it are looked up.
-        order: position in source order.
-        in_main: it lies under `if __name__ == "__main__":`.
-        function: the function whose body holds it; None for module and class level.
-    """
+    """A node at its place in a file."""
 
     __slots__ = ("function", "in_main", "node", "order", "parent", "role", "scope")
 
     def __init__(self, node: cst.CSTNode, parent: Site | None, role: str, scope: Scope, order: int, in_main: bool) -> None:
-        self.node = node
-        self.parent = parent
-        self.role = role
-        self.scope = scope
-        self.order = order
-        self.in_main = in_main
-        self.function: Function | None = scope.inside
+        self.node = node  # the libcst node
+        self.parent = parent  # the site around it; None for a statement of the module
+        self.role = role  # the field of the parent's node that holds it ("body", "iter", "value", ...)
+        self.scope = scope  # the scope in which names in it are looked up
+        self.order = order  # position in source order
+        self.in_main = in_main  # it lies under `if __name__ == "__main__":`
+        self.function: Function | None = scope.inside  # the function whose body holds it; None for module and class level
 
     def ancestors(self) -> Iterator[Site]:
         """Yield the sites around this one, innermost first."""
@@ -92,23 +82,14 @@ class Scope:
 
 @dataclasses.dataclass(eq=False)
 class Binding:
-    """One binding of a name.
+    """One binding of a name."""
 
-    Attributes:
-        kind: assign, annotation, augmented, loop, with, import, function, class, parameter or other.
-        site: the node that binds.
-        value: the bound expression (the iterated one for a loop), if there is one.
-        path: indexes into `value` for unpacking, outermost first; "*" for a starred target.
-        target: the imported dotted name for an import.
-        function: the function for a def.
-    """
-
-    kind: str
-    site: Site
-    value: cst.CSTNode | None = None
-    path: tuple[int | str, ...] = ()
-    target: str = ""
-    function: Function | None = None
+    kind: str  # assign, annotation, augmented, loop, with, import, function, class, parameter or other
+    site: Site  # the node that binds
+    value: cst.CSTNode | None = None  # the bound expression (the iterated one for a loop), if there is one
+    path: tuple[int | str, ...] = ()  # indexes into `value` for unpacking, outermost first; "*" for a starred target
+    target: str = ""  # the imported dotted name for an import
+    function: Function | None = None  # the function for a def
 
 
 @dataclasses.dataclass(eq=False)
@@ -123,20 +104,13 @@ class Parameter:
 
 @dataclasses.dataclass(eq=False)
 class Function:
-    """A `def` or lambda of the file.
+    """A `def` or lambda of the file."""
 
-    Attributes:
-        name: its name; "<lambda>" for a lambda.
-        site: its own site.
-        scope: the scope of its body.
-        parameters: in order; positional ones first.
-        sites: every site in its body, nested functions and decorators excluded.
-    """
-
-    name: str
-    site: Site
-    scope: Scope
-    parameters: list[Parameter]
+    name: str  # its name; "<lambda>" for a lambda
+    site: Site  # its own site
+    scope: Scope  # the scope of its body
+    parameters: list[Parameter]  # in order; positional ones first
+    # every site in its body, nested functions and decorators excluded
     sites: list[Site] = dataclasses.field(default_factory=list)
     _by_type: dict[type, list[Site]] = dataclasses.field(default_factory=dict, repr=False)
     _by_name: dict[str, list[Site]] = dataclasses.field(default_factory=dict, repr=False)

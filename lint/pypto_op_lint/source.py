@@ -36,19 +36,12 @@ class UnreadableSource(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """Text of one file.
+    """Text of one file."""
 
-    Attributes:
-        text: the text without a byte order mark, every line ended by a single line feed.
-        newline: the line end that the file uses.
-        encoding: the codec that its bytes were read with.
-        bom: whether a byte order mark stood in front.
-    """
-
-    text: str
-    newline: str = "\n"
-    encoding: str = "utf-8"
-    bom: bool = False
+    text: str  # the text without a byte order mark, every line ended by a single line feed
+    newline: str = "\n"  # the line end that the file uses
+    encoding: str = "utf-8"  # the codec that its bytes were read with
+    bom: bool = False  # whether a byte order mark stood in front
 
     def encode(self, text: str) -> bytes:
         """Return `text` as bytes in the file's own encoding, line ends and byte order mark."""

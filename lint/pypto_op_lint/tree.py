@@ -27,22 +27,14 @@ _Pending = tuple[cst.CSTNode, Site | None, str, Scope, bool]
 
 
 class Tree:
-    """A file's live code.
-
-    Attributes:
-        body: the module's statements.
-        module: the module scope.
-        functions: every function and lambda, in source order.
-        scopes: every scope.
-        module_sites: the sites outside of functions, in source order.
-    """
+    """A file's live code."""
 
     def __init__(self, parsed: cst.Module) -> None:
-        self.body = parsed.body
-        self.module = Scope("module", None, None)
-        self.scopes: list[Scope] = [self.module]
-        self.functions: list[Function] = []
-        self.module_sites: list[Site] = []
+        self.body = parsed.body  # the module's statements
+        self.module = Scope("module", None, None)  # the module scope
+        self.scopes: list[Scope] = [self.module]  # every scope
+        self.functions: list[Function] = []  # every function and lambda, in source order
+        self.module_sites: list[Site] = []  # the sites outside of functions, in source order
         self._parsed = parsed
         self._by_type: dict[type, list[Site]] = {}
         self._by_types: dict[tuple[type, ...], list[Site]] = {}

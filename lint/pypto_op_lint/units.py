@@ -18,23 +18,14 @@ from pypto_op_lint.tree import Tree
 
 @dataclass(eq=False)
 class Unit:
-    """One file of an operator.
+    """One file of an operator."""
 
-    Attributes:
-        path: where it lies.
-        shown: the path that findings name.
-        artifact: what it is.
-        phase: the phase of the staged chain that it belongs to.
-        source: its text; None when it cannot be read.
-        problem: why it cannot be read or parsed.
-    """
-
-    path: Path
-    shown: str
-    artifact: Artifact
-    phase: int | None
-    source: SourceText | None
-    problem: UnreadableSource | None = None
+    path: Path  # where it lies
+    shown: str  # the path that findings name
+    artifact: Artifact  # what it is
+    phase: int | None  # the phase of the staged chain that it belongs to
+    source: SourceText | None  # its text; None when it cannot be read
+    problem: UnreadableSource | None = None  # why it cannot be read or parsed
 
     @property
     def text(self) -> str:
@@ -122,17 +113,12 @@ def _without_prompt(line: str) -> str:
 
 @dataclass(eq=False)
 class OperatorFiles:
-    """The files of one operator, as far as they were asked for.
+    """The files of one operator, as far as they were asked for."""
 
-    Attributes:
-        ws: where the operator's files lie.
-        texts: texts that stand in for what lies on disk (a write that is being looked at).
-        read: paths that were read, as findings name them.
-    """
-
-    ws: OpWorkspace
+    ws: OpWorkspace  # where the operator's files lie
+    # texts that stand in for what lies on disk (a write that is being looked at)
     texts: dict[Path, str] = field(default_factory=dict)
-    read: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)  # paths that were read, as findings name them
     _units: dict[Path, Unit] = field(default_factory=dict)
 
     @property

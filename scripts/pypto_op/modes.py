@@ -17,38 +17,23 @@ COST_MODEL = "cost_model"
 
 @dataclass(frozen=True)
 class Timing:
-    """How a mode's times are got.
+    """How a mode's times are got."""
 
-    Attributes:
-        method: a word of `schemas/perf_result.schema.json`; times compare only when it is the same.
-        unit: in words, for people.
-        figure: which of the figures in `RunResult.cost` is the time, in microseconds.
-        warmup: runs that are made before one is timed.
-        caveats: what such a time cannot say.
-    """
-
-    method: str
-    unit: str
-    figure: str
-    warmup: int = 0
-    caveats: tuple[str, ...] = ()
+    method: str  # a word of `schemas/perf_result.schema.json`; times compare only when it is the same
+    unit: str  # in words, for people
+    figure: str  # which of the figures in `RunResult.cost` is the time, in microseconds
+    warmup: int = 0  # runs that are made before one is timed
+    caveats: tuple[str, ...] = ()  # what such a time cannot say
 
 
 @dataclass(frozen=True)
 class Place:
-    """What is known of a mode without asking its back end.
+    """What is known of a mode without asking its back end."""
 
-    Attributes:
-        backend: `module:Class` of the back end (`backends.base.Backend`); imported when it is first asked for.
-        on_device: kernels run on hardware: one process at a time, and with the device's own rounding and races.
-        timing: how its times are got.
-        mend: how to get it, for `pypto-op doctor`.
-    """
-
-    backend: str
-    on_device: bool
-    timing: Timing
-    mend: str = "see the lines above"
+    backend: str  # `module:Class` of the back end (`backends.base.Backend`); imported when it is first asked for
+    on_device: bool  # kernels run on hardware: one process at a time, and with the device's own rounding and races
+    timing: Timing  # how its times are got
+    mend: str = "see the lines above"  # how to get it, for `pypto-op doctor`
 
 
 REGISTRY: Mapping[Mode, Place] = {

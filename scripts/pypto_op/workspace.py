@@ -137,15 +137,10 @@ class Place:
 
 @dataclass(frozen=True)
 class OpWorkspace:
-    """The files of one operator, `custom/<op>/` in the user's workspace.
+    """The files of one operator, `custom/<op>/` in the user's workspace."""
 
-    Attributes:
-        root: the operator's directory, absolute.
-        name: the operator's name.
-    """
-
-    root: Path
-    name: str
+    root: Path  # the operator's directory, absolute
+    name: str  # the operator's name
 
     @classmethod
     def at(cls, op_dir: Path | str) -> OpWorkspace:

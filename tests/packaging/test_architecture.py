@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
 FLOORS = [[name.removeprefix("pypto_op.") for name in re.split(r" [|:] ", layer)] for layer in LAYERS]
 
-INTERPRETERS = ("pypto_op_lint.facts", "pypto_op_lint.guard")
+INTERPRETERS = ("pypto_op_lint.facts", "pypto_op_lint.guard", "pypto_op.triton.static")
 """Rooms whose files may call in a circle: an interpreter's expressions, calls and statements hold one another."""
 
 

@@ -43,19 +43,12 @@ _ADDING = (cst.Call, cst.BinaryOperation, cst.AssignTarget, cst.AugAssign)
 
 @dataclass(eq=False)
 class JitEntry:
-    """One use of pypto's jit on a function of the file.
+    """One use of pypto's jit on a function of the file."""
 
-    Attributes:
-        function: the kernel.
-        node: the decorator expression, or the call `pypto.frontend.jit(f)`.
-        literal: it is a decorator and reads `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`, or as pypto's alias of it.
-        arguments: the arguments of the decorator's call.
-    """
-
-    function: Function
-    node: cst.BaseExpression
-    literal: bool
-    arguments: tuple[cst.Arg, ...]
+    function: Function  # the kernel
+    node: cst.BaseExpression  # the decorator expression, or the call `pypto.frontend.jit(f)`
+    literal: bool  # it is a decorator and reads `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`, or as pypto's alias of it
+    arguments: tuple[cst.Arg, ...]  # the arguments of the decorator's call
 
 
 class Facts:

@@ -26,14 +26,11 @@ class CallGraph:
 
     A call counts when its callee can be followed: a name, an alias, a method, a factory's result, a partial, a
     parameter that callers in the file fill. A function handed to code that cannot be followed counts as called there.
-
-    Attributes:
-        at: call node -> the calls of the file's functions that it may make.
     """
 
     def __init__(self, tree: Tree, evaluator: Evaluator) -> None:
         self._tree, self._ev = tree, evaluator
-        self.at: dict[int, list[CallSite]] = {}
+        self.at: dict[int, list[CallSite]] = {}  # call node -> the calls of the file's functions that it may make
         self._from: dict[int, list[CallSite]] = {}
         self._decorate()
         for _ in range(_MOST_ROUNDS):

@@ -56,17 +56,11 @@ _Paths = tuple[Count | None, Count | None]
 
 @dataclass(eq=False)
 class LoopedLaunch:
-    """A launch that happens inside a loop of host code.
+    """A launch that happens inside a loop of host code."""
 
-    Attributes:
-        loop: the loop, comprehension or mapping call.
-        call: the call in it that launches.
-        function: the host function that holds the loop; None at module level.
-    """
-
-    loop: Site
-    call: CallSite
-    function: Function | None
+    loop: Site  # the loop, comprehension or mapping call
+    call: CallSite  # the call in it that launches
+    function: Function | None  # the host function that holds the loop; None at module level
 
 
 class Launches:

@@ -19,17 +19,11 @@ LOOPS = frozenset({"pypto.loop", "pypto.loop_unroll"})
 
 @dataclass(frozen=True, eq=False)
 class GraphLoop:
-    """`for i in pypto.loop(...)`.
+    """`for i in pypto.loop(...)`."""
 
-    Attributes:
-        site: the `for` statement.
-        call: the call of `pypto.loop` or `pypto.loop_unroll` that it runs over.
-        once: it is known to run exactly once.
-    """
-
-    site: Site
-    call: cst.Call
-    once: bool
+    site: Site  # the `for` statement
+    call: cst.Call  # the call of `pypto.loop` or `pypto.loop_unroll` that it runs over
+    once: bool  # it is known to run exactly once
 
     def keyword(self, name: str) -> cst.BaseExpression | None:
         """Return the argument given as `name=`."""

@@ -33,18 +33,12 @@ Entry = tuple[cst.CSTNode, Values]
 
 @dataclass(eq=False)
 class TileSetting:
-    """One call that sets tiles.
+    """One call that sets tiles."""
 
-    Attributes:
-        site: the call.
-        vector: the entries of a vector tile, one an axis; None when it sets none.
-        cube: by "m", "k", "n", what each is given; None when it sets none.
-        unread: arguments that should hold a tile and are no list that can be read.
-    """
-
-    site: Site
-    vector: list[Entry] | None = None
-    cube: dict[str, Entry] | None = None
+    site: Site  # the call
+    vector: list[Entry] | None = None  # the entries of a vector tile, one an axis; None when it sets none
+    cube: dict[str, Entry] | None = None  # by "m", "k", "n", what each is given; None when it sets none
+    # arguments that should hold a tile and are no list that can be read
     unread: list[tuple[cst.CSTNode, Value]] = field(default_factory=list)
 
 

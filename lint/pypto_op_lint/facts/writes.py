@@ -34,30 +34,20 @@ _MOST_DEPTH = 30
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """One write-back.
+    """One write-back."""
 
-    Attributes:
-        site: where it stands.
-        target: the expression that is written into.
-        source: what is written; None when the operation works on the target alone.
-    """
-
-    site: Site
-    target: cst.BaseExpression
-    source: cst.BaseExpression | None
+    site: Site  # where it stands
+    target: cst.BaseExpression  # the expression that is written into
+    source: cst.BaseExpression | None  # what is written; None when the operation works on the target alone
 
 
 class Writes:
-    """The write-backs of a file's graph.
-
-    Attributes:
-        all: every one, in source order.
-    """
+    """The write-backs of a file's graph."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         _ = facts.calls
-        self.all = sorted(self._find(), key=lambda w: w.site.order)
+        self.all = sorted(self._find(), key=lambda w: w.site.order)  # every one, in source order
         self._busy: set[int] = set()
 
     def outputs(self) -> dict[str, list[Write]]:

@@ -23,19 +23,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that a command would do.
+    """One thing that a command would do."""
 
-    Attributes:
-        kind: what is done.
-        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for ENDS whom.
-        cwd: the folder that a relative target counts from, or None when a `cd` made it unknown.
-        program: the program that does it, for the message.
-    """
-
-    kind: Kind
-    target: str
-    cwd: str | None
-    program: str
+    kind: Kind  # what is done
+    target: str  # the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for ENDS whom
+    cwd: str | None  # the folder that a relative target counts from, or None when a `cd` made it unknown
+    program: str  # the program that does it, for the message
 
 
 READING = (Kind.READ, Kind.READ_TREE)

@@ -51,24 +51,15 @@ class Located:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What one request is judged against.
+    """What one request is judged against."""
 
-    Attributes:
-        workspace: the folder the session works in, links resolved.
-        home: the user's home folder.
-        cwd: where a shell command would run.
-        key: the sealing key's file where the account names one.
-        hidden: the folder of an evaluation's hidden goldens, while one is running.
-        team: the request is one of the team's: whatever it makes below `custom/` is an operator.
-        known: folders that are known as operators, since a team agent made them or they held an operator before.
-    """
-
-    workspace: Path
-    home: Path
-    cwd: Path
-    key: Path | None = None
-    hidden: Path | None = None
-    team: bool = False
+    workspace: Path  # the folder the session works in, links resolved
+    home: Path  # the user's home folder
+    cwd: Path  # where a shell command would run
+    key: Path | None = None  # the sealing key's file where the account names one
+    hidden: Path | None = None  # the folder of an evaluation's hidden goldens, while one is running
+    team: bool = False  # the request is one of the team's: whatever it makes below `custom/` is an operator
+    # folders that are known as operators, since a team agent made them or they held an operator before
     known: frozenset[str] = frozenset()
 
     @property

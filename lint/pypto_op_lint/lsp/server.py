@@ -21,11 +21,7 @@ _QUIET_SECONDS = 0.15
 
 
 class LintServer(LanguageServer):
-    """Lints what the editor holds, saved or not.
-
-    Args:
-        worker: lints a text.
-    """
+    """Lints what the editor holds, saved or not."""
 
     def __init__(self, worker: Worker) -> None:
         # Whole texts, not changes: kernels are small, and editor and server cannot disagree about what a line end is.

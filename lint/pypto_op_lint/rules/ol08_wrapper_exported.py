@@ -5,7 +5,7 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import WRAPPER, impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Binding, Function
+from pypto_op_lint.tree import Function
 
 
 class WrapperExported(Rule):
@@ -61,7 +61,9 @@ class WrapperExported(Rule):
         exported = {
             name: [f for f in self.facts.wrappers_named(name) if self._is_wrapper(f)]
             for name, bindings in self.facts.tree.module.bindings.items()
-            if name.endswith("_wrapper") and not all(b.site.in_main for b in bindings) and not _is_deleted(bindings)
+            if name.endswith("_wrapper")
+            and not all(b.site.in_main for b in bindings)
+            and not isinstance(bindings[-1].site.node, cst.Del)
         }
         found = {name: functions for name, functions in exported.items() if functions}
         wanted = self._agreed_name()
@@ -84,8 +86,3 @@ class WrapperExported(Rule):
         if staged and self.unit.phase is None:  # a number that names no phase, which OL50 tells
             return f"{self.unit.path.stem.removesuffix('_impl')}_wrapper"
         return self.files.ws.wrapper_name(self.unit.phase if staged else None)
-
-
-def _is_deleted(bindings: list[Binding]) -> bool:
-    """Whether the last thing that the module does with a name is `del`."""
-    return isinstance(bindings[-1].site.node, cst.Del)

@@ -33,29 +33,17 @@ class Port:
 
 @dataclass(frozen=True)
 class Example:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        name: the operation it shows.
-        inputs: tensors in the order of the wrapper's parameters.
-        out: the output.
-        body: the kernel's body, with its tile set.
-        helper: a function at module level, or "".
-        torch: the expression of the inputs that the output equals.
-        low: inputs are positive, at least this; None for any.
-        distinct: index inputs hold each value at most once.
-        dynamic: the first axis of every tensor is DYNAMIC.
-    """
-
-    name: str
-    inputs: tuple[Port, ...]
-    out: Port
-    body: str
-    helper: str
-    torch: str
-    low: float | None
-    distinct: bool
-    dynamic: bool
+    name: str  # the operation it shows
+    inputs: tuple[Port, ...]  # tensors in the order of the wrapper's parameters
+    out: Port  # the output
+    body: str  # the kernel's body, with its tile set
+    helper: str  # a function at module level, or ""
+    torch: str  # the expression of the inputs that the output equals
+    low: float | None  # inputs are positive, at least this; None for any
+    distinct: bool  # index inputs hold each value at most once
+    dynamic: bool  # the first axis of every tensor is DYNAMIC
 
     def source(self) -> str:
         """Return the whole file: one kernel and its wrapper `example_wrapper`."""

@@ -30,15 +30,10 @@ _STOP_WORDS = frozenset(("a", "an", "the", "of", "to", "in", "on", "for", "and",
 
 @dataclass(frozen=True)
 class Index:
-    """Everything public in one pypto release.
+    """Everything public in one pypto release."""
 
-    Attributes:
-        version: the release.
-        entries: dotted name to what is known about it, as `probe.collect` writes it.
-    """
-
-    version: str
-    entries: Mapping[str, Mapping[str, Any]]
+    version: str  # the release
+    entries: Mapping[str, Mapping[str, Any]]  # dotted name to what is known about it, as `probe.collect` writes it
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Return the entry for `exp`, `pypto.exp`, `Tensor.view` or `jit`; None when there is none."""
@@ -111,17 +106,11 @@ def notes() -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Way:
-    """How something of torch is said in pypto.
+    """How something of torch is said in pypto."""
 
-    Attributes:
-        words: what people type, without prefix, underscores and case.
-        calls: the nearest operations, without `pypto.`; () where there is none.
-        how: one line.
-    """
-
-    words: tuple[str, ...]
-    calls: tuple[str, ...]
-    how: str
+    words: tuple[str, ...]  # what people type, without prefix, underscores and case
+    calls: tuple[str, ...]  # the nearest operations, without `pypto.`; () where there is none
+    how: str  # one line
 
 
 @functools.cache

@@ -36,13 +36,7 @@ _ROOT = Path("/")
 
 
 class Answers:
-    """The answers of one golden in one session; several threads may ask, one at a time.
-
-    Args:
-        session: runs it.
-        function: its name.
-        file: the file that defines it.
-    """
+    """The answers of one golden in one session; several threads may ask, one at a time."""
 
     def __init__(self, session: ReferenceSession, *, function: str, file: Path) -> None:
         self._session, self._function, self._file = session, function, Path(file)

@@ -25,19 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a candidate may use before it is stopped.
+    """What a candidate may use before it is stopped."""
 
-    Attributes:
-        memory_mb: resident memory of the candidate's whole process group, in MiB.
-        case_seconds: wall time of one case.
-        startup_seconds: wall time of process start, import of torch and pypto, and import of the candidate.
-        output_bytes: how much of the candidate's stdout, and of its stderr, is kept for a case.
-    """
-
-    memory_mb: int = 8192
-    case_seconds: float = 120.0
-    startup_seconds: float = 120.0
-    output_bytes: int = 64 * 1024
+    memory_mb: int = 8192  # resident memory of the candidate's whole process group, in MiB
+    case_seconds: float = 120.0  # wall time of one case
+    startup_seconds: float = 120.0  # wall time of process start, import of torch and pypto, and import of the candidate
+    output_bytes: int = 64 * 1024  # how much of the candidate's stdout, and of its stderr, is kept for a case
 
 
 COMPILED_DIR = "cc"
@@ -49,109 +42,74 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Availability:
-    """What a backend can do on this machine.
+    """What a backend can do on this machine."""
 
-    Attributes:
-        ok: kernels can be run at all.
-        numeric: outputs carry numbers; False means structure only (compile, shapes and dtypes).
-        reason: one line that says why not, empty when everything is there.
-        versions: name to version of what produced a result (python, torch, pypto, compiler, ...).
-        caveats: what a verdict of this backend cannot see; printed beside every verdict.
-    """
-
-    ok: bool
-    numeric: bool
-    reason: str
-    versions: dict[str, str]
-    caveats: tuple[str, ...]
+    ok: bool  # kernels can be run at all
+    numeric: bool  # outputs carry numbers; False means structure only (compile, shapes and dtypes)
+    reason: str  # one line that says why not, empty when everything is there
+    versions: dict[str, str]  # name to version of what produced a result (python, torch, pypto, compiler, ...)
+    caveats: tuple[str, ...]  # what a verdict of this backend cannot see; printed beside every verdict
 
 
 @dataclass
 class RunResult:
-    """One case, as the judge may know it.
+    """One case, as the judge may know it."""
 
-    Attributes:
-        outcome: how the run ended; every other field is meaningful only for OK, unless said otherwise.
-        detail: one line for a person, never a tensor's values.
-        outputs: the returned tensors, flattened left to right, on the CPU and contiguous; [] unless OK.
-        structure: what the wrapper really returned ("tensor", "tuple(2)", ...); filled for BAD_OUTPUT too.
-        launches: how many times a pypto jit entry ran to its end inside the wrapper; where the wrapper raised, how many times
-            one was begun.
-        outputs_from_kernel: every output leaf's storage was an argument of one of those launches, and the
-            host did not change its bytes after the last of them.
-        mutated_inputs: positions of the inputs whose bytes changed.
-        aliased_inputs: positions of the inputs whose storage an output shares.
-        sentinel_left: per output leaf, how many elements still hold what `torch.empty` was filled with.
-        stdout: what the candidate printed during this case, capped; kept for every outcome.
-        stderr: likewise.
-        seconds: wall time inside the candidate's process for this case (inputs and outputs not counted).
-        peak_rss_mb: highest resident memory of the process group seen so far, in MiB.
-        cost: figures of the cost model (sim) or the device profile (npu); None when not asked for.
-        numeric: the outputs carry numbers; False in structure-only mode, where only shape and dtype count.
-        prefilled_outputs: positions of the output leaves whose buffer already held varied data (neither what
-            `torch.empty` was filled with nor one repeated value) when the first kernel got it.
-        host_made: only with `unshown`: "launch.argument" -> hash, for each float argument of a launch that holds values of no
-            input; and numbers, in words (`Call.made`). The same on other floats: a table, a constant. Another one: torch
-            computed it from the inputs.
-        host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, and
-            "launch.kernel" and the like for numbers that it computed, as a run on other values showed.
-        changed_outputs: positions of the output leaves that the host changed after the last launch that got them.
-        kept_outputs: like `prefilled_outputs`, where the buffer was a kernel's in an earlier call.
-        kept_arguments: like `host_computed`, where the argument was a kernel's in an earlier call.
-        unshown: the wrapper raises on other values, so what the host computed from them was not shown.
-        late: the host handed something over, and the runs on other values came after the call, which a wrapper may remember.
-        call: which call of its process this was, counted from 1; calls with consecutive numbers shared one.
-        shared_outputs: positions of the output leaves that lie in the memory of an earlier call's result or input.
-        changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
-        results_kept: somebody still holds the memory of an earlier call's result.
-        launched: kernel launches in its process so far.
-        others: of a golden in float64, its outputs where values near a tie fall on another side of it.
-    """
-
-    outcome: Outcome
-    detail: str = ""
+    outcome: Outcome  # how the run ended; every other field is meaningful only for OK, unless said otherwise
+    detail: str = ""  # one line for a person, never a tensor's values
+    # the returned tensors, flattened left to right, on the CPU and contiguous; [] unless OK
     outputs: list[torch.Tensor] = field(default_factory=list)
-    structure: str = ""
+    structure: str = ""  # what the wrapper really returned ("tensor", "tuple(2)", ...); filled for BAD_OUTPUT too
+    # how many times a pypto jit entry ran to its end inside the wrapper; where the wrapper raised, how many times one was begun
     launches: int = 0
+    # every output leaf's storage was an argument of one of those launches, and the host did not change its bytes after the last
+    # of them
     outputs_from_kernel: bool = False
-    mutated_inputs: tuple[int, ...] = ()
-    aliased_inputs: tuple[int, ...] = ()
-    sentinel_left: tuple[int, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    seconds: float = 0.0
-    peak_rss_mb: float = 0.0
+    mutated_inputs: tuple[int, ...] = ()  # positions of the inputs whose bytes changed
+    aliased_inputs: tuple[int, ...] = ()  # positions of the inputs whose storage an output shares
+    sentinel_left: tuple[int, ...] = ()  # per output leaf, how many elements still hold what `torch.empty` was filled with
+    stdout: str = ""  # what the candidate printed during this case, capped; kept for every outcome
+    stderr: str = ""  # likewise
+    seconds: float = 0.0  # wall time inside the candidate's process for this case (inputs and outputs not counted)
+    peak_rss_mb: float = 0.0  # highest resident memory of the process group seen so far, in MiB
+    # figures of the cost model (sim) or the device profile (npu); None when not asked for
     cost: dict[str, float | int] | None = None
-    numeric: bool = True
+    numeric: bool = True  # the outputs carry numbers; False in structure-only mode, where only shape and dtype count
+    # positions of the output leaves whose buffer already held varied data (neither what `torch.empty` was filled with nor one
+    # repeated value) when the first kernel got it
     prefilled_outputs: tuple[int, ...] = ()
+    # only with `unshown`: "launch.argument" -> hash, for each float argument of a launch that holds values of no input; and
+    # numbers, in words (`Call.made`). The same on other floats: a table, a constant. Another one: torch computed it from the
+    # inputs.
     host_made: dict[str, str] = field(default_factory=dict)
+    # "launch.argument" of each argument of a launch that the host computed from the inputs' values, and "launch.kernel" and the
+    # like for numbers that it computed, as a run on other values showed
     host_computed: tuple[str, ...] = ()
+    # of a golden in float64, its outputs where values near a tie fall on another side of it
     others: list[list[torch.Tensor]] = field(default_factory=list)
-    call: int = 0
+    call: int = 0  # which call of its process this was, counted from 1; calls with consecutive numbers shared one
+    # positions of the output leaves that lie in the memory of an earlier call's result or input
     shared_outputs: tuple[int, ...] = ()
+    # positions of the output leaves of this or an earlier call that changed after it had returned
     changed_results: tuple[int, ...] = ()
-    results_kept: bool = False
-    launched: int = 0
+    results_kept: bool = False  # somebody still holds the memory of an earlier call's result
+    launched: int = 0  # kernel launches in its process so far
+    # positions of the output leaves that the host changed after the last launch that got them
     changed_outputs: tuple[int, ...] = ()
-    kept_outputs: tuple[int, ...] = ()
-    kept_arguments: tuple[str, ...] = ()
-    unshown: bool = False
+    kept_outputs: tuple[int, ...] = ()  # like `prefilled_outputs`, where the buffer was a kernel's in an earlier call
+    kept_arguments: tuple[str, ...] = ()  # like `host_computed`, where the argument was a kernel's in an earlier call
+    unshown: bool = False  # the wrapper raises on other values, so what the host computed from them was not shown
+    # the host handed something over, and the runs on other values came after the call, which a wrapper may remember
     late: bool = False
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor that a run allocates for the wrapper, hands over as a keyword, and returns in the outputs' place.
+    """A tensor that a run allocates for the wrapper, hands over as a keyword, and returns in the outputs' place."""
 
-    Attributes:
-        name: the keyword.
-        shape: its sizes.
-        dtype: a word such as "float32".
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
+    name: str  # the keyword
+    shape: tuple[int, ...]  # its sizes
+    dtype: str  # a word such as "float32"
 
 
 FILLINGS = ("pattern", "plausible")

@@ -30,19 +30,12 @@ _SOURCES = "calculator"
 
 @dataclass(frozen=True)
 class Ingredients:
-    """Everything that the built library depends on, found without importing torch or pypto.
+    """Everything that the built library depends on, found without importing torch or pypto."""
 
-    Attributes:
-        lib_dir: `pypto/lib` of the installed wheel.
-        torch_dir: the installed torch package.
-        torch_version: its version, local part included.
-        toolchain: what was found on PATH.
-    """
-
-    lib_dir: Path
-    torch_dir: Path
-    torch_version: str
-    toolchain: Toolchain
+    lib_dir: Path  # `pypto/lib` of the installed wheel
+    torch_dir: Path  # the installed torch package
+    torch_version: str  # its version, local part included
+    toolchain: Toolchain  # what was found on PATH
 
     @property
     def key(self) -> str:

@@ -31,13 +31,9 @@ _STARVED = 9
 
 @dataclass
 class Ended(Exception):
-    """The worker ended, or was ended by its own doing.
+    """The worker ended, or was ended by its own doing."""
 
-    Attributes:
-        how: what the warden reported: {"exit": code} or {"signal": number}; empty when it could not.
-    """
-
-    how: dict[str, int]
+    how: dict[str, int]  # what the warden reported: {"exit": code} or {"signal": number}; empty when it could not
 
 
 class Overdue(Exception):
@@ -50,17 +46,11 @@ class OverMemory(Exception):
 
 @dataclass(frozen=True)
 class Clock:
-    """How long an exchange may take.
+    """How long an exchange may take."""
 
-    Attributes:
-        seconds: without the time in which the worker waits for a core.
-        begun: when it began (`time.monotonic`).
-        waited: how long the worker had waited for a core by then.
-    """
-
-    seconds: float
-    begun: float
-    waited: float
+    seconds: float  # without the time in which the worker waits for a core
+    begun: float  # when it began (`time.monotonic`)
+    waited: float  # how long the worker had waited for a core by then
 
     def deadline(self, waited: float) -> float:
         """Return when the exchange takes too long, for a worker that has waited so long for a core by now."""
@@ -68,12 +58,7 @@ class Clock:
 
 
 class Conversation:
-    """One worker, from start to end.
-
-    Args:
-        launched: its processes and connections.
-        limits: what it may use.
-    """
+    """One worker, from start to end."""
 
     def __init__(self, launched: Launched, limits: Limits) -> None:
         self._launched, self._limits = launched, limits

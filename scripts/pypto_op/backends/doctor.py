@@ -32,21 +32,13 @@ _ROOMY_GIB = 4.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of the machine.
+    """One piece of the machine."""
 
-    Attributes:
-        name: what it is.
-        status: "ok", "missing", or "limited" (works, but less).
-        found: what is there, e.g. a version.
-        costs: what its absence costs; empty when nothing is missing.
-        mend: the one line that mends it; empty when nothing is missing or nothing helps.
-    """
-
-    name: str
-    status: str
-    found: str
-    costs: str = ""
-    mend: str = ""
+    name: str  # what it is
+    status: str  # "ok", "missing", or "limited" (works, but less)
+    found: str  # what is there, e.g. a version.
+    costs: str = ""  # what its absence costs; empty when nothing is missing
+    mend: str = ""  # the one line that mends it; empty when nothing is missing or nothing helps
 
 
 def examine() -> dict[str, Any]:

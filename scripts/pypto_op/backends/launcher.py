@@ -29,25 +29,15 @@ _KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
 
 @dataclass
 class Launched:
-    """A session's processes, seen from the judge.
+    """A session's processes, seen from the judge."""
 
-    Attributes:
-        warden: process that encloses the worker; to end it is to end them all.
-        enclosed: the warden's only child is the first process of a space of its own.
-        channel: socket to the worker.
-        stdout: read end of the worker's standard output.
-        stderr: read end of its standard error.
-        report: read end on which the warden tells how the worker ended.
-        process: set when the warden is a child of this process and must be collected.
-    """
-
-    warden: int
-    enclosed: bool
-    channel: socket.socket
-    stdout: int
-    stderr: int
-    report: int
-    process: subprocess.Popen[bytes] | None = None
+    warden: int  # process that encloses the worker; to end it is to end them all
+    enclosed: bool  # the warden's only child is the first process of a space of its own
+    channel: socket.socket  # socket to the worker
+    stdout: int  # read end of the worker's standard output
+    stderr: int  # read end of its standard error
+    report: int  # read end on which the warden tells how the worker ended
+    process: subprocess.Popen[bytes] | None = None  # set when the warden is a child of this process and must be collected
     _ending: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def worker(self) -> int | None:
@@ -192,12 +182,7 @@ class Zygote:
 
 
 class KeptZygote(Zygote):
-    """One that a resident judge keeps, behind a connection of this process's own.
-
-    Args:
-        pid: its process id.
-        control: the connection.
-    """
+    """One that a resident judge keeps, behind a connection of this process's own."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self._lock = threading.Lock()

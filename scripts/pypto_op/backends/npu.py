@@ -39,29 +39,18 @@ _VARIABLES = ("ASCEND_", "PTO_", "TILE_FWK_", "HCCL_", "NPU_", "ATB_")
 
 @dataclass(frozen=True)
 class Devices:
-    """What a device layer found.
+    """What a device layer found."""
 
-    Attributes:
-        reason: why there is none that works; empty when there is.
-        indices: the devices.
-        versions: name to version of the device's software.
-    """
-
-    reason: str
-    indices: tuple[int, ...]
-    versions: dict[str, str]
+    reason: str  # why there is none that works; empty when there is
+    indices: tuple[int, ...]  # the devices
+    versions: dict[str, str]  # name to version of the device's software
 
 
 class DeviceLayer(Protocol):
-    """How devices are found and driven.
+    """How devices are found and driven."""
 
-    Attributes:
-        worker_class: `module:Class` of the worker's side (`backends.worker.device.Device`).
-        variables: environment of the worker.
-    """
-
-    worker_class: str
-    variables: dict[str, str]
+    worker_class: str  # `module:Class` of the worker's side (`backends.worker.device.Device`)
+    variables: dict[str, str]  # environment of the worker
 
     def find(self) -> Devices:
         """Look for devices; must not import torch_npu, which ends a process where the driver is broken."""

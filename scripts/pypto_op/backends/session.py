@@ -51,17 +51,11 @@ it is looked at some times a second only."""
 
 @dataclass(frozen=True)
 class Plan:
-    """What a worker is started with.
+    """What a worker is started with."""
 
-    Attributes:
-        document: what the worker is told, except for the folder that it gets.
-        launch: starts a worker from a document.
-        numeric: outputs carry numbers.
-    """
-
-    document: dict[str, Any]
-    launch: Callable[[dict[str, Any]], Launched]
-    numeric: bool = True
+    document: dict[str, Any]  # what the worker is told, except for the folder that it gets
+    launch: Callable[[dict[str, Any]], Launched]  # starts a worker from a document
+    numeric: bool = True  # outputs carry numbers
 
 
 class WorkerSession:

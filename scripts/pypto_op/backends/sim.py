@@ -122,21 +122,13 @@ def misplaced() -> str:
 
 
 class SimTools:
-    """What the simulator's workers are started with on this machine.
-
-    Attributes:
-        calculator: the built library, or None.
-        numeric: there is one.
-        switch: path of the cost model's switch, or None.
-        crash_frames: path of the teller of crashes, or None.
-        variables: what the environment of a simulating process needs.
-    """
+    """What the simulator's workers are started with on this machine."""
 
     def __init__(self, calculator_path: Path | None, tools: native.NativeTools | None, compiler: str) -> None:
-        self.calculator = calculator_path
-        self.numeric = calculator_path is not None
-        self.switch = str(tools.cost_model_switch) if tools else None
-        self.crash_frames = str(tools.crash_frames) if tools else None
+        self.calculator = calculator_path  # the built library, or None
+        self.numeric = calculator_path is not None  # there is one
+        self.switch = str(tools.cost_model_switch) if tools else None  # path of the cost model's switch, or None
+        self.crash_frames = str(tools.crash_frames) if tools else None  # path of the teller of crashes, or None
         self._document = {
             "pypto": True,
             "calculator": str(calculator_path) if calculator_path else None,
@@ -144,6 +136,7 @@ class SimTools:
             "crash_frames": self.crash_frames,
         }
         # pypto's own log: errors only, to the worker's output instead of files under the home directory.
+        # what the environment of a simulating process needs
         self.variables = {
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
             "ASCEND_SLOG_PRINT_TO_STDOUT": "1",

@@ -16,17 +16,11 @@ INSTALL_LINE = "apt-get install -y cmake g++ make"
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What was found on PATH.
+    """What was found on PATH."""
 
-    Attributes:
-        paths: program to absolute path, for those that are there.
-        missing: the required programs that are not.
-        versions: program to the first line of its `--version`.
-    """
-
-    paths: dict[str, str]
-    missing: tuple[str, ...]
-    versions: dict[str, str]
+    paths: dict[str, str]  # program to absolute path, for those that are there
+    missing: tuple[str, ...]  # the required programs that are not
+    versions: dict[str, str]  # program to the first line of its `--version`
 
     @property
     def complete(self) -> bool:

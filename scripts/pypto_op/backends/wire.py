@@ -36,11 +36,6 @@ _LONGEST_DOCUMENT = 16 * 1024 * 1024
 def write_values(stem: Path, values: Sequence[Value], **extra: Any) -> None:
     """Write `values` as `<stem>.json` and `<stem>.safetensors`; the JSON appears last, whole or not at all.
 
-    Args:
-        stem: path without a suffix.
-        values: what to write.
-        extra: further keys of the JSON document.
-
     Raises:
         TypeError: a value of another type, or a tensor of a layout or dtype that cannot be stored.
     """

@@ -17,29 +17,17 @@ MCP_PREFIX = "mcp__plugin_pypto-op_pypto-op__"
 
 @dataclass(frozen=True)
 class Agent:
-    """One agent.
+    """One agent."""
 
-    Attributes:
-        path: its file.
-        name: its name, without a plugin's prefix.
-        description: one line that says when to use it.
-        mode: `primary` or `subagent`.
-        tools: exactly the tools it gets, in Claude Code's names.
-        skills: skills that are loaded before it starts.
-        on_demand: skills that it may load when a task asks for them.
-        role: what the guards enforce (writes, reads_denied, runs, moves_state).
-        body: its prompt.
-    """
-
-    path: Path
-    name: str
-    description: str
-    mode: str
-    tools: tuple[str, ...]
-    skills: tuple[str, ...]
-    on_demand: tuple[str, ...]
-    role: dict[str, Any]
-    body: str
+    path: Path  # its file
+    name: str  # its name, without a plugin's prefix
+    description: str  # one line that says when to use it
+    mode: str  # `primary` or `subagent`
+    tools: tuple[str, ...]  # exactly the tools it gets, in Claude Code's names
+    skills: tuple[str, ...]  # skills that are loaded before it starts
+    on_demand: tuple[str, ...]  # skills that it may load when a task asks for them
+    role: dict[str, Any]  # what the guards enforce (writes, reads_denied, runs, moves_state)
+    body: str  # its prompt
 
 
 def load_agents(root: Path | None = None) -> list[Agent]:

@@ -8,17 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A reference that leads nowhere, a broken rule of form, or a budget that is exceeded.
+    """A reference that leads nowhere, a broken rule of form, or a budget that is exceeded."""
 
-    Attributes:
-        file: path relative to the bundle.
-        line: line in it, 0 for the whole file.
-        problem: what is wrong and what to do, one sentence without a full stop.
-    """
-
-    file: str
-    line: int
-    problem: str
+    file: str  # path relative to the bundle
+    line: int  # line in it, 0 for the whole file
+    problem: str  # what is wrong and what to do, one sentence without a full stop
 
     def one_line(self) -> str:
         """Return `file:line: problem`."""

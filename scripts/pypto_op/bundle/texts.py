@@ -24,17 +24,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Text:
-    """One Markdown file.
+    """One Markdown file."""
 
-    Attributes:
-        path: the file.
-        root: the bundle.
-        text: its words.
-    """
-
-    path: Path
-    root: Path
-    text: str
+    path: Path  # the file
+    root: Path  # the bundle
+    text: str  # its words
 
     @property
     def name(self) -> str:

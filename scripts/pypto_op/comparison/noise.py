@@ -12,11 +12,6 @@ def zero_is_as_right(actual: torch.Tensor, answer: torch.Tensor, truth: torch.Te
 
     The guard against outputs of zeros takes the golden's largest value for the scale. Where terms cancel exactly, that
     scale is the golden's rounding error, and a kernel that cancels them exactly too is not wrong, but better.
-
-    Args:
-        actual: the candidate's output.
-        answer: the golden's, as it stands.
-        truth: the golden's in float64.
     """
     if not answer.is_floating_point() or not actual.numel() or not actual.shape == answer.shape == truth.shape:
         return False

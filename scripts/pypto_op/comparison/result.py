@@ -91,19 +91,12 @@ class TensorComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of all outputs of one case.
+    """The comparison of all outputs of one case."""
 
-    Attributes:
-        all_close: every leaf is close, and there is at least one.
-        per_tensor: one entry per leaf; empty when the number of leaves is wrong.
-        category: None, `structural` or `precision`.
-        message: the first failing leaf's message, or what is wrong with the number of leaves.
-    """
-
-    all_close: bool
-    per_tensor: list[TensorComparison]
-    category: FailureCategory | None
-    message: str
+    all_close: bool  # every leaf is close, and there is at least one
+    per_tensor: list[TensorComparison]  # one entry per leaf; empty when the number of leaves is wrong
+    category: FailureCategory | None  # None, `structural` or `precision`
+    message: str  # the first failing leaf's message, or what is wrong with the number of leaves
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""

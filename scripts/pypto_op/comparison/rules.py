@@ -14,19 +14,12 @@ _NO_DIVISION_BY_ZERO = 1e-300
 
 @dataclass(frozen=True)
 class Condition:
-    """A statement about a whole tensor that a policy wants to be true.
+    """A statement about a whole tensor that a policy wants to be true."""
 
-    Attributes:
-        name: `mere`, `mare`, `rmse`, `bias` or `not_all_zero`.
-        value: what was measured.
-        limit: what it is held against.
-        ok: whether it holds.
-    """
-
-    name: str
-    value: float
-    limit: float
-    ok: bool
+    name: str  # `mere`, `mare`, `rmse`, `bias` or `not_all_zero`
+    value: float  # what was measured
+    limit: float  # what it is held against
+    ok: bool  # whether it holds
 
     def as_dict(self) -> dict[str, str | float | bool]:
         """Return the condition as JSON data."""
@@ -120,13 +113,9 @@ class Relative:
 
 @dataclass
 class Measures:
-    """MARE, MERE and RMSE of a tensor, piece by piece.
+    """MARE, MERE and RMSE of a tensor, piece by piece."""
 
-    Attributes:
-        clamp: the least denominator of the relative errors.
-    """
-
-    clamp: float
+    clamp: float  # the least denominator of the relative errors
     count: int = 0
     greatest: float = 0.0
     total: float = 0.0

@@ -38,35 +38,22 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a line.
+    """A change of a line."""
 
-    Attributes:
-        kind: what is changed.
-        steps: the runs of the operation that it changes, first ones first.
-        why: how the operation differs where all comes out right; no number is in it.
-        edits: what each run computes then, by number.
-        operand: which operand's way into the operation gets a factor or a term; -1: the result.
-        frontier: all operands of the operation are right as they are.
-        known: the number that it asks for is one that the golden uses.
-        undone: it is one over such a number, so something is multiplied that should not be, and the step's own result is right.
-        call: which of the runs in a turn is changed, and of how many; None where all runs of all loops are.
-        others: the two values that are exchanged.
-        known_in: lines that make or use the value that is taken.
-        origin: the line that made the operand in whose place another value is taken, None where none did.
-    """
-
-    kind: Kind
-    steps: tuple[Step, ...]
-    why: str
-    edits: Mapping[int, Edit]
-    operand: int = -1
-    frontier: bool = False
-    known: bool = False
+    kind: Kind  # what is changed
+    steps: tuple[Step, ...]  # the runs of the operation that it changes, first ones first
+    why: str  # how the operation differs where all comes out right; no number is in it
+    edits: Mapping[int, Edit]  # what each run computes then, by number
+    operand: int = -1  # which operand's way into the operation gets a factor or a term; -1: the result
+    frontier: bool = False  # all operands of the operation are right as they are
+    known: bool = False  # the number that it asks for is one that the golden uses
+    # it is one over such a number, so something is multiplied that should not be, and the step's own result is right
     undone: bool = False
+    # which of the runs in a turn is changed, and of how many; None where all runs of all loops are
     call: tuple[int, int] | None = None
-    others: tuple[Step, ...] = ()
-    known_in: tuple[int, ...] = ()
-    origin: int | None = None
+    others: tuple[Step, ...] = ()  # the two values that are exchanged
+    known_in: tuple[int, ...] = ()  # lines that make or use the value that is taken
+    origin: int | None = None  # the line that made the operand in whose place another value is taken, None where none did
 
 
 @dataclass(frozen=True)

@@ -45,21 +45,14 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Divergence:
-    """A place where the kernel leaves the golden.
+    """A place where the kernel leaves the golden."""
 
-    Attributes:
-        step: the operation.
-        why: one sentence.
-        sure: the result is none of the golden's, not only a part of one that never becomes whole.
-        same: the operations of this line, opcode and turn, in order; several where a helper is called several times.
-        well: operations whose result agrees with the golden, or leads to something that does.
-    """
-
-    step: Step
-    why: str
-    sure: bool = True
+    step: Step  # the operation
+    why: str  # one sentence
+    sure: bool = True  # the result is none of the golden's, not only a part of one that never becomes whole
+    # the operations of this line, opcode and turn, in order; several where a helper is called several times
     same: tuple[int, ...] = ()
-    well: frozenset[int] = frozenset()
+    well: frozenset[int] = frozenset()  # operations whose result agrees with the golden, or leads to something that does
 
     def call_of(self, calls: int) -> int | None:
         """Return which of a helper's calls is at fault though an earlier one was well (counted from 0), None for no such.

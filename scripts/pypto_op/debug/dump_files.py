@@ -40,41 +40,23 @@ _DTYPES = {
 
 @dataclass
 class Step:
-    """One run of one operation: its result in one turn of the loops around it.
+    """One run of one operation: its result in one turn of the loops around it."""
 
-    Attributes:
-        number: its place in the order of the run, from 1.
-        function: name of the graph that holds it.
-        magic: number of the operation in that graph.
-        opcode: for instance "EXP".
-        loops: (name of the loop's index, value), innermost first.
-        offset: where a VIEW reads or an ASSEMBLE writes; () for others.
-        valid: sizes of the result's valid part.
-        dtype: word of pypto.
-        name: of the result, by which other rows call it.
-        data: file of the result.
-        inputs: names of the operands.
-        symbol: name of what is written, where there is one.
-        line: line of the kernel's file, None where pypto told none.
-        parents: numbers of the steps that made the operands.
-        scalar: the number that it takes beside its operands, None where it takes none.
-    """
-
-    number: int
-    function: str
-    magic: int
-    opcode: str
-    loops: tuple[tuple[str, int], ...]
-    offset: tuple[int, ...]
-    valid: tuple[int, ...]
-    dtype: str
-    name: str
-    data: Path
-    inputs: tuple[str, ...]
-    symbol: str
-    line: int | None = None
-    parents: list[int] = field(default_factory=list)
-    scalar: float | None = None
+    number: int  # its place in the order of the run, from 1
+    function: str  # name of the graph that holds it
+    magic: int  # number of the operation in that graph
+    opcode: str  # for instance "EXP"
+    loops: tuple[tuple[str, int], ...]  # (name of the loop's index, value), innermost first
+    offset: tuple[int, ...]  # where a VIEW reads or an ASSEMBLE writes; () for others
+    valid: tuple[int, ...]  # sizes of the result's valid part
+    dtype: str  # word of pypto
+    name: str  # of the result, by which other rows call it
+    data: Path  # file of the result
+    inputs: tuple[str, ...]  # names of the operands
+    symbol: str  # name of what is written, where there is one
+    line: int | None = None  # line of the kernel's file, None where pypto told none
+    parents: list[int] = field(default_factory=list)  # numbers of the steps that made the operands
+    scalar: float | None = None  # the number that it takes beside its operands, None where it takes none
 
     @property
     def moves(self) -> bool:

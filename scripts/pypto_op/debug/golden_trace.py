@@ -31,19 +31,12 @@ OUTPUT = "output"
 
 @dataclass(frozen=True)
 class Traced:
-    """What a golden computed.
+    """What a golden computed."""
 
-    Attributes:
-        tensors: of different content.
-        rows: in the order of the run: `op`, `line`, `tensor` (a number), `inputs` (numbers).
-        complete: there was room for all tensors.
-        numbers: what the operators take beside tensors.
-    """
-
-    tensors: list[torch.Tensor]
-    rows: list[dict[str, Any]]
-    complete: bool
-    numbers: list[float]
+    tensors: list[torch.Tensor]  # of different content
+    rows: list[dict[str, Any]]  # in the order of the run: `op`, `line`, `tensor` (a number), `inputs` (numbers)
+    complete: bool  # there was room for all tensors
+    numbers: list[float]  # what the operators take beside tensors
 
     @property
     def outputs(self) -> list[int]:
@@ -76,7 +69,7 @@ class Trace(DispatchMode):
         if finer is not None:
             with self:
                 return finer(*args, **(kwargs or {}))
-        if name in STEPS and _floating(args):
+        if name in STEPS and any(tensor.is_floating_point() for tensor in _tensors_of(args)):
             with self:
                 return in_steps(name, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
@@ -140,10 +133,6 @@ def _tensors_of(values: Any) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     return [tensor for value in values for tensor in _tensors_of(value)] if isinstance(values, (list, tuple)) else []
-
-
-def _floating(values: Any) -> bool:
-    return any(tensor.is_floating_point() for tensor in _tensors_of(values))
 
 
 def _take_apart(values: Iterable[Any], tensors: list[torch.Tensor], numbers: set[float]) -> None:

@@ -74,16 +74,11 @@ def rounding_of(dtype: torch.dtype) -> float:
 
 @dataclass(frozen=True)
 class Match:
-    """A result that is a block of a tensor of the golden.
+    """A result that is a block of a tensor of the golden."""
 
-    Attributes:
-        tensor: number of that tensor.
-        line: line of the golden that made it; 0 for an input or an output.
-        places: (row, column) of the block in the tensor, seen as a matrix of its last two axes; a few of them.
-    """
-
-    tensor: int
-    line: int
+    tensor: int  # number of that tensor
+    line: int  # line of the golden that made it; 0 for an input or an output
+    # (row, column) of the block in the tensor, seen as a matrix of its last two axes; a few of them
     places: tuple[tuple[int, int], ...]
 
 

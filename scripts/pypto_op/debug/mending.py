@@ -44,16 +44,11 @@ _TURNED: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 @dataclass(frozen=True)
 class Mend:
-    """A place where one edit makes all that follows right.
+    """A place where one edit makes all that follows right."""
 
-    Attributes:
-        want: the place.
-        formula: what makes the wanted result, of results that the kernel has there: (#12 * #13) + #14, by numbers of steps.
-        maker: an operation of an earlier turn whose result should have been kept for this place; None where none is.
-    """
-
-    want: Want
-    formula: str
+    want: Want  # the place
+    formula: str  # what makes the wanted result, of results that the kernel has there: (#12 * #13) + #14, by numbers of steps
+    # an operation of an earlier turn whose result should have been kept for this place; None where none is
     maker: Step | None = None
 
 

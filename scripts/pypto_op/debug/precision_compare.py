@@ -26,19 +26,12 @@ from pypto_op.workspace import OpWorkspace
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants compared.
+    """What a caller wants compared."""
 
-    Attributes:
-        case: id of a case of the suite.
-        impl: the kernel's file, when it is not the operator's own.
-        up_to_module: k of M_k.
-        blame: also run what shows who is to blame.
-    """
-
-    case: str
-    impl: Path | None = None
-    up_to_module: str | None = None
-    blame: bool = True
+    case: str  # id of a case of the suite
+    impl: Path | None = None  # the kernel's file, when it is not the operator's own
+    up_to_module: str | None = None  # k of M_k
+    blame: bool = True  # also run what shows who is to blame
 
 
 def precision_compare(ws: OpWorkspace, request: Request) -> dict[str, Any]:

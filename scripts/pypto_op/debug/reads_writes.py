@@ -53,25 +53,15 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class Gap:
-    """A tensor of the kernel's arguments of which a loop leaves out a part.
+    """A tensor of the kernel's arguments of which a loop leaves out a part."""
 
-    Attributes:
-        name: of the tensor, "" where pypto tells none.
-        axis: the one that is left short, counted from 0.
-        indices: names of the loops that may move along it.
-        graph: a function of pypto that writes or reads the tensor.
-        twice: some of it is written more than once, so the offset of the write is at fault and no bound of a loop.
-        idle: those of `indices` whose loops have turns that do not write the tensor at all.
-        cut: the last write along the axis is shorter than the others, and yet ends before the tensor does.
-    """
-
-    name: str
-    axis: int
-    indices: list[str]
-    graph: str
-    twice: bool = False
-    idle: tuple[str, ...] = ()
-    cut: bool = False
+    name: str  # of the tensor, "" where pypto tells none
+    axis: int  # the one that is left short, counted from 0
+    indices: list[str]  # names of the loops that may move along it
+    graph: str  # a function of pypto that writes or reads the tensor
+    twice: bool = False  # some of it is written more than once, so the offset of the write is at fault and no bound of a loop
+    idle: tuple[str, ...] = ()  # those of `indices` whose loops have turns that do not write the tensor at all
+    cut: bool = False  # the last write along the axis is shorter than the others, and yet ends before the tensor does
 
 
 def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap | Divergence]:

@@ -60,19 +60,12 @@ KERNEL_VALUES, GOLDEN_VALUES = "kernel_values", "golden_values"
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes:
-        ok: it ended well.
-        words: one line on how it ended, "" where it ended well.
-        text: what it printed, the last 64 KiB of each stream.
-        folder: its dumps, and what it returned under the stem `outputs`.
-    """
-
-    ok: bool
-    words: str
-    text: str
-    folder: Path
+    ok: bool  # it ended well
+    words: str  # one line on how it ended, "" where it ended well
+    text: str  # what it printed, the last 64 KiB of each stream
+    folder: Path  # its dumps, and what it returned under the stem `outputs`
 
 
 @contextmanager

@@ -38,9 +38,6 @@ UNFILLED = "GOLDEN_STUB_UNFILLED"
 class Snapshot:
     """One manifest, with the operator that it is about.
 
-    Args:
-        path: the manifest.
-
     Raises:
         ContractError: the manifest or a document of the operator is wrong.
     """

@@ -37,17 +37,11 @@ _SCALAR = ("ADDS", "SUBS", "MULS", "DIVS")
 
 @dataclass(frozen=True)
 class Want:
-    """A result that is wrong, and what it would have to be.
+    """A result that is wrong, and what it would have to be."""
 
-    Attributes:
-        step: whose result it is.
-        value: float64, of the result's shape.
-        operands_well: all operands of the step are right.
-    """
-
-    step: Step
-    value: torch.Tensor
-    operands_well: bool = False
+    step: Step  # whose result it is
+    value: torch.Tensor  # float64, of the result's shape
+    operands_well: bool = False  # all operands of the step are right
 
 
 class Backwards:

@@ -35,17 +35,11 @@ _NOTICED = 0.5
 
 @dataclass(frozen=True)
 class Workaround:
-    """One change of a kernel's text.
+    """One change of a kernel's text."""
 
-    Attributes:
-        name: for people and JSON.
-        means: what it means when the error goes.
-        change: makes the new text; the same text where it does not apply.
-    """
-
-    name: str
-    means: str
-    change: Callable[[str], str]
+    name: str  # for people and JSON
+    means: str  # what it means when the error goes
+    change: Callable[[str], str]  # makes the new text; the same text where it does not apply
 
 
 class _Calls(cst.CSTTransformer):

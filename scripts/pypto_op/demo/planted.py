@@ -9,17 +9,11 @@ from pypto_op.errors import ContractError
 
 @dataclass(frozen=True)
 class Fault:
-    """One wrong line.
+    """One wrong line."""
 
-    Attributes:
-        what: what the coder does wrong, one sentence.
-        right: the text of the honest kernel.
-        wrong: what stands there instead.
-    """
-
-    what: str
-    right: str
-    wrong: str
+    what: str  # what the coder does wrong, one sentence
+    right: str  # the text of the honest kernel
+    wrong: str  # what stands there instead
 
     def plant(self, source: str) -> str:
         """Return `source` with the fault.

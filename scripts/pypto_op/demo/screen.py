@@ -24,12 +24,7 @@ _LINES_SHOWN = 9
 
 
 class Screen:
-    """Prints events as they happen and keeps them for the report.
-
-    Args:
-        console: where to print.
-        keep: called with each event.
-    """
+    """Prints events as they happen and keeps them for the report."""
 
     def __init__(self, console: Console, keep: Callable[[Event], None]) -> None:
         self.console = console

@@ -31,23 +31,14 @@ class StoryBroken(PyptoOpError):
 
 @dataclass
 class Telling:
-    """One run of the demo.
+    """One run of the demo."""
 
-    Attributes:
-        example: the complete operator whose files the agents write.
-        ws: the scratch operator.
-        harness: writes files through the hooks.
-        tools: runs the bundle's commands.
-        screen: prints and keeps what happens.
-        story: what the report will show.
-    """
-
-    example: OpWorkspace
-    ws: OpWorkspace
-    harness: Hooks
-    tools: Tools
-    screen: Screen
-    story: Story = field(init=False)
+    example: OpWorkspace  # the complete operator whose files the agents write
+    ws: OpWorkspace  # the scratch operator
+    harness: Hooks  # writes files through the hooks
+    tools: Tools  # runs the bundle's commands
+    screen: Screen  # prints and keeps what happens
+    story: Story = field(init=False)  # what the report will show
     _mapped: str = field(default="", init=False)
 
     def __post_init__(self) -> None:

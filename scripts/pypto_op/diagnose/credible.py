@@ -45,12 +45,7 @@ def _data() -> Mapping[str, Any]:
 
 
 def counts(text: str, found: re.Match[str]) -> bool:
-    """Say whether a match in a log is evidence of a failure.
-
-    Args:
-        text: the log's words.
-        found: a match in it.
-    """
+    """Say whether a match in a log is evidence of a failure."""
     words = found[0].strip(" \t\r\n(:")
     at = found.start() + found[0].index(words)  # a match may begin with the end of the line before
     begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)

@@ -31,20 +31,16 @@ class KernelLoops:
 
     Args:
         text: of the file; it must parse.
-
-    Attributes:
-        loops: every `pypto.loop`.
-        writes: lines of the calls of `pypto.assemble`.
     """
 
     def __init__(self, text: str) -> None:
         self._tree = ast.parse(text)
-        self.loops: list[Loop] = []
+        self.loops: list[Loop] = []  # every `pypto.loop`
         self._find(self._tree, ())
         nodes = list(ast.walk(self._tree))
         self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         self._calls: dict[str, list[int]] = {}
-        self.writes: list[int] = []
+        self.writes: list[int] = []  # lines of the calls of `pypto.assemble`
         self._written: dict[int, set[str]] = {}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "assemble":

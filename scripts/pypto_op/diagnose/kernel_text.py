@@ -18,19 +18,12 @@ _FLOAT32_BYTES = 4
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel file, ready to be searched.
+    """A kernel file, ready to be searched."""
 
-    Attributes:
-        path: the file.
-        text: its text.
-        findings: rule id to the first line it fires at.
-        widths: line and last number of each set_vec_tile_shapes call that can be read.
-    """
-
-    path: Path
-    text: str
-    findings: dict[str, int] = field(default_factory=dict)
-    widths: tuple[tuple[int, int], ...] = ()
+    path: Path  # the file
+    text: str  # its text
+    findings: dict[str, int] = field(default_factory=dict)  # rule id to the first line it fires at
+    widths: tuple[tuple[int, int], ...] = ()  # line and last number of each set_vec_tile_shapes call that can be read
 
     def line(self, number: int) -> str:
         """Return a line, "" where there is none."""

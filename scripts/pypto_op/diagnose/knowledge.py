@@ -28,35 +28,21 @@ LOG, KERNEL, BOTH = 0.9, 0.5, 0.95
 
 @dataclass(frozen=True)
 class Evidence:
-    """One way to recognise a mistake; everything that is given must hold.
+    """One way to recognise a mistake; everything that is given must hold."""
 
-    Attributes:
-        log: expression that the log must contain.
-        not_log: expression that the log must not contain.
-        code: expression that the kernel's failing line must contain; the log or the kernel shows that line.
-        not_code: expression that the failing line must not contain.
-        rules: lint rules of which one must fire on the kernel.
-        not_rules: lint rules of which none may fire on the kernel.
-        kernel: expression that the kernel's text must contain.
-        not_kernel: expression that the kernel's text must not contain.
-        tile_width_bytes: the kernel sets a vector tile whose last axis, as float32, is no multiple of this.
-        blames_kernel_text: the place that `kernel` or `rules` finds is to blame, whatever line the log names.
-        aftermath: the words tell of somebody who waited; where the log shows why, that comes first.
-        confidence: how sure a hit is, from 0 to 1; 0.0: as the parts that are given say.
-    """
-
-    log: re.Pattern[str] | None = None
-    not_log: re.Pattern[str] | None = None
+    log: re.Pattern[str] | None = None  # expression that the log must contain
+    not_log: re.Pattern[str] | None = None  # expression that the log must not contain
+    # expression that the kernel's failing line must contain; the log or the kernel shows that line
     code: re.Pattern[str] | None = None
-    not_code: re.Pattern[str] | None = None
-    rules: frozenset[str] = frozenset()
-    not_rules: frozenset[str] = frozenset()
-    kernel: re.Pattern[str] | None = None
-    not_kernel: re.Pattern[str] | None = None
-    tile_width_bytes: int | None = None
-    blames_kernel_text: bool = False
-    aftermath: bool = False
-    confidence: float = 0.0
+    not_code: re.Pattern[str] | None = None  # expression that the failing line must not contain
+    rules: frozenset[str] = frozenset()  # lint rules of which one must fire on the kernel
+    not_rules: frozenset[str] = frozenset()  # lint rules of which none may fire on the kernel
+    kernel: re.Pattern[str] | None = None  # expression that the kernel's text must contain
+    not_kernel: re.Pattern[str] | None = None  # expression that the kernel's text must not contain
+    tile_width_bytes: int | None = None  # the kernel sets a vector tile whose last axis, as float32, is no multiple of this
+    blames_kernel_text: bool = False  # the place that `kernel` or `rules` finds is to blame, whatever line the log names
+    aftermath: bool = False  # the words tell of somebody who waited; where the log shows why, that comes first
+    confidence: float = 0.0  # how sure a hit is, from 0 to 1; 0.0: as the parts that are given say
 
     @property
     def sure(self) -> float:
@@ -71,48 +57,28 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Example:
-    """A kernel that shows the mistake, and how it is mended.
+    """A kernel that shows the mistake, and how it is mended."""
 
-    Attributes:
-        mistake: a whole file with `example_wrapper`.
-        mended: the same file without the mistake.
-        inputs: shape and dtype word of each input.
-        cost_model: the mistake shows only while the cost model runs.
-    """
-
-    mistake: str
-    mended: str
-    inputs: tuple[tuple[tuple[int, ...], str], ...]
-    cost_model: bool
+    mistake: str  # a whole file with `example_wrapper`
+    mended: str  # the same file without the mistake
+    inputs: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype word of each input
+    cost_model: bool  # the mistake shows only while the cost model runs
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One known mistake or signature.
+    """One known mistake or signature."""
 
-    Attributes:
-        id: its name.
-        title: one line.
-        evidence: ways to recognise it.
-        cause: why it happens.
-        remedy: what to do.
-        category: the failure category that it belongs to.
-        skill: the sub-skill that goes on from here.
-        rules: lint rules that speak of it.
-        example: a kernel that makes the mistake; None for a signature.
-        source: where the words of a signature come from, "" for a mistake.
-    """
-
-    id: str
-    title: str
-    evidence: tuple[Evidence, ...]
-    cause: str
-    remedy: str
-    category: FailureCategory
-    skill: str
-    rules: tuple[str, ...] = ()
-    example: Example | None = None
-    source: str = ""
+    id: str  # its name
+    title: str  # one line
+    evidence: tuple[Evidence, ...]  # ways to recognise it
+    cause: str  # why it happens
+    remedy: str  # what to do
+    category: FailureCategory  # the failure category that it belongs to
+    skill: str  # the sub-skill that goes on from here
+    rules: tuple[str, ...] = ()  # lint rules that speak of it
+    example: Example | None = None  # a kernel that makes the mistake; None for a signature
+    source: str = ""  # where the words of a signature come from, "" for a mistake
 
 
 @functools.cache

@@ -57,17 +57,11 @@ _CODES = (b"5070", b"5078", b"1070", b"2070")
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a log that follow one another.
+    """Lines of a log that follow one another."""
 
-    Attributes:
-        name: the log's file, "" for a text that was handed over.
-        line: number of the first line in that file, counted from 1; 0 where lines have no number.
-        text: the lines.
-    """
-
-    name: str
-    line: int
-    text: str
+    name: str  # the log's file, "" for a text that was handed over
+    line: int  # number of the first line in that file, counted from 1; 0 where lines have no number
+    text: str  # the lines
 
 
 def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[list[Piece], list[str]]:

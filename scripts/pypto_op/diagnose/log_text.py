@@ -38,29 +38,20 @@ _AFTERMATH = re.compile(r"^.*(?:F21004|op \[\w+\] ?tile shape not set).*$", re.M
 
 @dataclass(frozen=True)
 class LogText:
-    """A log, ready to be searched.
+    """A log, ready to be searched."""
 
-    Attributes:
-        text: its words; what pypto reports only because an earlier error broke the recording off is left out.
-        file: the kernel file that the log blames, or "".
-        line: the line in it, 0 where the log names none.
-        code: that line's text where the log shows it, else "".
-        frame: file and line of the user's innermost stack frame; ("", 0) where the log shows none.
-        raised: file's name and line where the first error was raised, as an outcome says it; ("", 0) without one.
-        way: lines of the kernel on the way into the helper that raised it, outermost first; () where none is told.
-        pieces: where each part of `text` begins, its file, and the number of its first line there.
-        notes: what a reader must know of the log, one line each.
-    """
-
-    text: str
-    file: str = ""
-    line: int = 0
-    code: str = ""
-    frame: tuple[str, int] = ("", 0)
+    text: str  # its words; what pypto reports only because an earlier error broke the recording off is left out
+    file: str = ""  # the kernel file that the log blames, or ""
+    line: int = 0  # the line in it, 0 where the log names none
+    code: str = ""  # that line's text where the log shows it, else ""
+    frame: tuple[str, int] = ("", 0)  # file and line of the user's innermost stack frame; ("", 0) where the log shows none
+    # file's name and line where the first error was raised, as an outcome says it; ("", 0) without one
     raised: tuple[str, int] = ("", 0)
+    # lines of the kernel on the way into the helper that raised it, outermost first; () where none is told
     way: tuple[int, ...] = ()
+    # where each part of `text` begins, its file, and the number of its first line there
     pieces: tuple[tuple[int, str, int], ...] = ((0, "", 1),)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader must know of the log, one line each
 
     def where(self, offset: int) -> tuple[str, int]:
         """Return the file and line of a place in `text`; line 0 where lines have no number."""

@@ -19,23 +19,14 @@ BY_TEXT, BY_CATEGORY = "by_text", "by_category"
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the router.
+    """One row of the router."""
 
-    Attributes:
-        id: its name.
-        when: signal -> what it must be; everything that is named must hold.
-        skill: the sub-skill, `BY_TEXT` or `BY_CATEGORY`; None where a command decides before any skill is loaded.
-        page: the page of that skill, "" for its first one.
-        why: half a sentence.
-        tools: another sub-skill, whose first tool is named before those of `skill`; "" for none.
-    """
-
-    id: str
-    when: Mapping[str, Any]
-    skill: str | None
-    page: str
-    why: str
-    tools: str = ""
+    id: str  # its name
+    when: Mapping[str, Any]  # signal -> what it must be; everything that is named must hold
+    skill: str | None  # the sub-skill, `BY_TEXT` or `BY_CATEGORY`; None where a command decides before any skill is loaded
+    page: str  # the page of that skill, "" for its first one
+    why: str  # half a sentence
+    tools: str = ""  # another sub-skill, whose first tool is named before those of `skill`; "" for none
 
 
 @functools.cache

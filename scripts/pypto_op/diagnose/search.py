@@ -28,31 +28,19 @@ _MAX_HITS = 5
 
 @dataclass(frozen=True)
 class Hit:
-    """A mistake that is shown.
+    """A mistake that is shown."""
 
-    Attributes:
-        entry: the mistake.
-        confidence: how sure, from 0 to 1.
-        seen: the words of the log, or the rule and line of the kernel, that show it.
-        from_log: the log shows it; otherwise the kernel alone does, and the log does not speak against it.
-        offset: where the words stand in the searched text.
-        log: file and line of the log that shows it; ("", 0) where only the kernel does, line 0 where lines have no number.
-        file: kernel file that is blamed, "" where unknown.
-        line: line in it, 0 where unknown.
-        code: that line's text, "" where unknown.
-        aftermath: it tells of somebody who waited.
-    """
-
-    entry: Entry
-    confidence: float
-    seen: str
-    from_log: bool
-    offset: int
+    entry: Entry  # the mistake
+    confidence: float  # how sure, from 0 to 1
+    seen: str  # the words of the log, or the rule and line of the kernel, that show it
+    from_log: bool  # the log shows it; otherwise the kernel alone does, and the log does not speak against it
+    offset: int  # where the words stand in the searched text
+    # file and line of the log that shows it; ("", 0) where only the kernel does, line 0 where lines have no number
     log: tuple[str, int]
-    file: str
-    line: int
-    code: str
-    aftermath: bool = False
+    file: str  # kernel file that is blamed, "" where unknown
+    line: int  # line in it, 0 where unknown
+    code: str  # that line's text, "" where unknown
+    aftermath: bool = False  # it tells of somebody who waited
 
     def as_dict(self) -> dict[str, Any]:
         """Return the hit as `schemas/diagnosis.schema.json` describes it."""

@@ -32,15 +32,10 @@ _CODE = re.compile(r"(?i)-?(?:0x)?[0-9a-f]*\d{3,}|[A-Z]{1,8}[-_]?\d{2,}")
 
 @dataclass(frozen=True)
 class Source:
-    """What a failed run said.
+    """What a failed run said."""
 
-    Attributes:
-        log: its words.
-        kernel: the file that ran, where a failure folder tells and the file has not changed since; else None.
-    """
-
-    log: LogText
-    kernel: Path | None = None
+    log: LogText  # its words
+    kernel: Path | None = None  # the file that ran, where a failure folder tells and the file has not changed since; else None
 
 
 def is_text(given: str) -> bool:

@@ -33,19 +33,12 @@ _ANY_TEXT = frozenset({FailureCategory.RUNTIME, FailureCategory.OTHER, FailureCa
 
 @dataclass(frozen=True)
 class Signals:
-    """What is known of a failure.
+    """What is known of a failure."""
 
-    Attributes:
-        failure: the report's `first_failure`, {} without a report.
-        found: what `diagnose` found in the words that count.
-        look: how the wrong outputs look (`numbers`), "" where none was compared.
-        look_says: a sentence on it.
-    """
-
-    failure: Mapping[str, Any]
-    found: Diagnosis
-    look: str
-    look_says: str
+    failure: Mapping[str, Any]  # the report's `first_failure`, {} without a report
+    found: Diagnosis  # what `diagnose` found in the words that count
+    look: str  # how the wrong outputs look (`numbers`), "" where none was compared
+    look_says: str  # a sentence on it
 
     @property
     def hit(self) -> Hit | None:

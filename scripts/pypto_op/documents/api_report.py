@@ -23,23 +23,14 @@ _EMPTY = {"", "-", "n/a", "na", "none", "无", "/"}
 
 @dataclass(frozen=True)
 class Mapping:
-    """One row of the mapping table.
+    """One row of the mapping table."""
 
-    Attributes:
-        step: number or name of the step.
-        expression: what is computed.
-        api: the PyPTO call, or what replaces it.
-        level: direct, substitute or unsupported.
-        workaround: what is done instead; "" where none is named.
-        line: line of the file.
-    """
-
-    step: str
-    expression: str
-    api: str
-    level: str
-    workaround: str
-    line: int
+    step: str  # number or name of the step
+    expression: str  # what is computed
+    api: str  # the PyPTO call, or what replaces it
+    level: str  # direct, substitute or unsupported
+    workaround: str  # what is done instead; "" where none is named
+    line: int  # line of the file
 
 
 @dataclass(frozen=True)

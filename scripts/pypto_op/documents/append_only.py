@@ -25,19 +25,12 @@ _MOST_MISSING = 50
 
 @dataclass(frozen=True)
 class Hunk:
-    """A place where the edit breaks the rule.
+    """A place where the edit breaks the rule."""
 
-    Attributes:
-        line: line of the old text, counted from 1.
-        reason: what happened to it.
-        old: the old lines.
-        new: what the new text has there.
-    """
-
-    line: int
-    reason: str
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+    line: int  # line of the old text, counted from 1
+    reason: str  # what happened to it
+    old: tuple[str, ...]  # the old lines
+    new: tuple[str, ...]  # what the new text has there
 
     def text(self) -> str:
         """Return the hunk as people know it from diffs."""

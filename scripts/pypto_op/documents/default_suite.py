@@ -45,7 +45,7 @@ def derive(spec: Spec, interfaces: Interfaces) -> Suite:
         )
     shapes = [solve(shape, interfaces, f"p0_shapes[{n}]") for n, shape in enumerate(spec.p0_shapes)]
     maker = _Maker(spec, interfaces)
-    small = _smallest(shapes)
+    small = min(shapes, key=lambda sizes: math.prod(sizes.values()))
     for shape in (small, *shapes[:1]):
         maker.add(Level.L1, "runs", shape, precision=False, all_dtypes=True)
     for number, shape in enumerate(shapes):
@@ -224,10 +224,6 @@ def free_names(name: str) -> Iterator[str]:
     while True:
         yield f"{name}_{number}"
         number += 1
-
-
-def _smallest(shapes: list[Sizes]) -> Sizes:
-    return min(shapes, key=lambda sizes: math.prod(sizes.values()))
 
 
 def _vary(spec: Spec, base: Sizes, size: int) -> Sizes:

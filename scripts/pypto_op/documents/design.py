@@ -27,32 +27,20 @@ _LEVEL = re.compile(r"decomposition_level\W*?[=:：]\W*?(L0|L1|single|staged)\b"
 
 @dataclass(frozen=True)
 class Design:
-    """What machines read in DESIGN.md.
+    """What machines read in DESIGN.md."""
 
-    Attributes:
-        op_name: the operator.
-        module_count: N, decided in section 0.3.
-        override: why N is not what the complexity formula gives; "" if it is.
-    """
-
-    op_name: str
-    module_count: int
-    override: str
+    op_name: str  # the operator
+    module_count: int  # N, decided in section 0.3
+    override: str  # why N is not what the complexity formula gives; "" if it is
 
 
 @dataclass(frozen=True)
 class ModuleRow:
-    """A row of the table of section 0.5.
+    """A row of the table of section 0.5."""
 
-    Attributes:
-        boundary: names of the tensors that leave the module, in the order written.
-        units: its complexity units, or None where no number stands.
-        line: of the file.
-    """
-
-    boundary: tuple[str, ...]
-    units: float | None
-    line: int
+    boundary: tuple[str, ...]  # names of the tensors that leave the module, in the order written
+    units: float | None  # its complexity units, or None where no number stands
+    line: int  # of the file
 
 
 def load(path: Path | str) -> Design:

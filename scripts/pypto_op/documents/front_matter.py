@@ -14,19 +14,12 @@ from pypto_op.errors import ContractError
 
 @dataclass(frozen=True)
 class Document:
-    """A document after reading.
+    """A document after reading."""
 
-    Attributes:
-        path: where it lies.
-        data: the front matter.
-        body: the Markdown after it.
-        body_line: the line of the file on which the body begins.
-    """
-
-    path: Path
-    data: dict[str, Any]
-    body: str
-    body_line: int
+    path: Path  # where it lies
+    data: dict[str, Any]  # the front matter
+    body: str  # the Markdown after it
+    body_line: int  # the line of the file on which the body begins
 
     @property
     def sections(self) -> list[markdown.Section]:

@@ -21,23 +21,14 @@ _ALSO_BINARY = {"max", "min"}
 
 @dataclass(frozen=True)
 class Signals:
-    """What is counted in a golden.
+    """What is counted in a golden."""
 
-    Attributes:
-        effective_lines: statements of the golden and of the helpers that it calls; layout does not matter.
-        matmuls: matrix products, a loop's body counted once.
-        cross_tile_reduces: reductions; those that share a pass are one (`passes`), and so is a whole softmax, written out
-            or called.
-        state_groups: groups of variables that a loop carries from one round to the next (m, l, o of an online
-            softmax are one).
-        function: the function that was analysed.
-    """
-
-    effective_lines: int
-    matmuls: int
+    effective_lines: int  # statements of the golden and of the helpers that it calls; layout does not matter
+    matmuls: int  # matrix products, a loop's body counted once
+    # reductions; those that share a pass are one (`passes`), and so is a whole softmax, written out or called
     cross_tile_reduces: int
-    state_groups: int
-    function: str = ""
+    state_groups: int  # groups of variables that a loop carries from one round to the next (m, l, o of an online softmax are one)
+    function: str = ""  # the function that was analysed
 
     def replaced(self, *, state_groups: int | None, cross_tile_reduces: int | None) -> Signals:
         """Return the signals with counts that a person gave; None keeps a count."""
@@ -60,15 +51,10 @@ class Signals:
 
 @dataclass(frozen=True)
 class Signature:
-    """How a golden is called.
+    """How a golden is called."""
 
-    Attributes:
-        parameters: the names of its parameters, in order.
-        returns: how many values it returns, or None where that cannot be seen.
-    """
-
-    parameters: tuple[str, ...]
-    returns: int | None
+    parameters: tuple[str, ...]  # the names of its parameters, in order
+    returns: int | None  # how many values it returns, or None where that cannot be seen
 
 
 def check(path: Path | str) -> list[Finding]:

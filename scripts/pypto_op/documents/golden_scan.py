@@ -32,28 +32,18 @@ _LONGEST = 160
 
 @dataclass(frozen=True)
 class Subtraction:
-    """One subtractive accumulation.
+    """One subtractive accumulation."""
 
-    Attributes:
-        expression: as the golden writes it.
-        line: of the file.
-        inputs: the golden's parameters that its operands are computed from.
-    """
-
-    expression: str
-    line: int
-    inputs: tuple[str, ...]
+    expression: str  # as the golden writes it
+    line: int  # of the file
+    inputs: tuple[str, ...]  # the golden's parameters that its operands are computed from
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a golden does that hurts.
+    """What a golden does that hurts."""
 
-    Attributes:
-        subtractions: each pair once, in order of first occurrence.
-    """
-
-    subtractions: tuple[Subtraction, ...]
+    subtractions: tuple[Subtraction, ...]  # each pair once, in order of first occurrence
 
 
 def scan(path: Path, function: str) -> Scan:

@@ -25,19 +25,12 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<mark>.)\ufe0f?\][ \t]*(
 
 @dataclass(frozen=True)
 class Fence:
-    """A block of code, fenced or indented.
+    """A block of code, fenced or indented."""
 
-    Attributes:
-        language: the first word behind the opening fence; "" for none.
-        text: the code.
-        line: the line of its first line of code, counted from 1.
-        columns: how many columns were cut off in front of its lines.
-    """
-
-    language: str
-    text: str
-    line: int
-    columns: int = 0
+    language: str  # the first word behind the opening fence; "" for none
+    text: str  # the code
+    line: int  # the line of its first line of code, counted from 1
+    columns: int = 0  # how many columns were cut off in front of its lines
 
     @property
     def is_python(self) -> bool:
@@ -61,17 +54,11 @@ class ChecklistItem:
 
 @dataclass(frozen=True)
 class Table:
-    """A pipe table.
+    """A pipe table."""
 
-    Attributes:
-        header: the column titles.
-        rows: the cells of each row, as many as there are columns.
-        line: the header's line, counted from 1; row i stands on line + 2 + i.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    line: int
+    header: tuple[str, ...]  # the column titles
+    rows: tuple[tuple[str, ...], ...]  # the cells of each row, as many as there are columns
+    line: int  # the header's line, counted from 1; row i stands on line + 2 + i
 
     def column(self, *words: str) -> int | None:
         """Return the first column whose title contains one of `words`, whatever the case, or None."""
@@ -88,21 +75,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with everything below it, up to the next heading of the same or a higher level.
+    """A heading with everything below it, up to the next heading of the same or a higher level."""
 
-    Attributes:
-        title: the heading's text.
-        level: 1 to 6.
-        line: the heading's line in the file, counted from 1.
-        text: what follows the heading.
-        document: where it stands.
-    """
-
-    title: str
-    level: int
-    line: int
-    text: str
-    document: Markdown = field(repr=False, compare=False)
+    title: str  # the heading's text
+    level: int  # 1 to 6
+    line: int  # the heading's line in the file, counted from 1
+    text: str  # what follows the heading
+    document: Markdown = field(repr=False, compare=False)  # where it stands
 
     @property
     def prose(self) -> list[tuple[int, str]]:
@@ -125,15 +104,10 @@ class Section:
 
 @dataclass(eq=False)
 class Markdown:
-    """A document, or a part of one.
+    """A document, or a part of one."""
 
-    Attributes:
-        text: its words, without front matter.
-        first_line: the line of the file on which `text` begins.
-    """
-
-    text: str
-    first_line: int = 1
+    text: str  # its words, without front matter
+    first_line: int = 1  # the line of the file on which `text` begins
 
     @cached_property
     def _lines(self) -> list[str]:

@@ -14,11 +14,7 @@ _Depths = Mapping[str, int]
 
 
 class Passes:
-    """Counts the passes of one function, whose statements are given in their order.
-
-    Args:
-        reduces: whether a call is a reduction.
-    """
+    """Counts the passes of one function, whose statements are given in their order."""
 
     def __init__(self, reduces: Callable[[ast.Call], bool]) -> None:
         self._reduces = reduces

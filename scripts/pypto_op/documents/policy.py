@@ -39,15 +39,10 @@ _TORCH_WORDS = {
 
 @dataclass(frozen=True)
 class Policy:
-    """A tolerance rule with all its numbers; immutable, and part of the evidence.
+    """A tolerance rule with all its numbers; immutable, and part of the evidence."""
 
-    Attributes:
-        name: `allclose`, `mere_mare` or `twin`.
-        version: 1, 2, ...
-    """
-
-    name: str
-    version: int
+    name: str  # `allclose`, `mere_mare` or `twin`
+    version: int  # 1, 2, ...
     _data: str  # canonical JSON, so that a policy hashes and compares by value
 
     @property

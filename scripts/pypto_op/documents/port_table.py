@@ -22,21 +22,13 @@ _SCALARS = {"bool": "bool", "int": "int", "float": "float32"}
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of one tensor or number.
+    """What the table says of one tensor or number."""
 
-    Attributes:
-        is_output: it is a result.
-        shape: as module_interfaces.yaml has it, `[B, S]` or `[]`; "" where the cell is no shape.
-        dtype: the one dtype that the cell names; "" where it names none, or several.
-        like: the tensor whose dtype it has; "" for none.
-        interval: the range that its meaning tells as an interval, `[0, 1)`; "" for none.
-    """
-
-    is_output: bool
-    shape: str
-    dtype: str
-    like: str
-    interval: str
+    is_output: bool  # it is a result
+    shape: str  # as module_interfaces.yaml has it, `[B, S]` or `[]`; "" where the cell is no shape
+    dtype: str  # the one dtype that the cell names; "" where it names none, or several
+    like: str  # the tensor whose dtype it has; "" for none
+    interval: str  # the range that its meaning tells as an interval, `[0, 1)`; "" for none
 
 
 def rows(body: str) -> dict[str, Row]:

@@ -14,19 +14,12 @@ PRIMARY = "primary"
 
 @dataclass(frozen=True)
 class Port:
-    """A tensor or scalar that goes into or comes out of a module.
+    """A tensor or scalar that goes into or comes out of a module."""
 
-    Attributes:
-        name: its name.
-        source: `primary` or `module_<j>`: who makes it.
-        shape: one expression per dimension; () is a scalar.
-        dtype: a word of `vocabulary.DTYPES`.
-    """
-
-    name: str
-    source: str
-    shape: tuple[str, ...]
-    dtype: str
+    name: str  # its name
+    source: str  # `primary` or `module_<j>`: who makes it
+    shape: tuple[str, ...]  # one expression per dimension; () is a scalar
+    dtype: str  # a word of `vocabulary.DTYPES`
 
     @property
     def module(self) -> int | None:
@@ -78,22 +71,14 @@ class Composition:
 
 @dataclass(frozen=True)
 class Interfaces:
-    """The whole contract.
+    """The whole contract."""
 
-    Attributes:
-        op: the operator.
-        primary_inputs: in the order of the golden's and every wrapper's parameters.
-        modules: M1..MN.
-        final_outputs: in the order of the golden's results.
-        composition: how to verify the composition, or None.
-        scalars: default of each scalar that stands in a shape (`k` of an output [T, k]), where one is known.
-    """
-
-    op: str
-    primary_inputs: tuple[Port, ...]
-    modules: tuple[Module, ...]
-    final_outputs: tuple[Port, ...]
-    composition: Composition | None
+    op: str  # the operator
+    primary_inputs: tuple[Port, ...]  # in the order of the golden's and every wrapper's parameters
+    modules: tuple[Module, ...]  # M1..MN
+    final_outputs: tuple[Port, ...]  # in the order of the golden's results
+    composition: Composition | None  # how to verify the composition, or None
+    # default of each scalar that stands in a shape (`k` of an output [T, k]), where one is known
     scalars: Mapping[str, int] = field(default_factory=dict)
 
     @property

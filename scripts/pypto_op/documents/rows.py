@@ -30,19 +30,12 @@ _SLACK = 4.0
 
 @dataclass(frozen=True)
 class Rows:
-    """What is said of the rows of one input, or of its elements beyond an interval.
+    """What is said of the rows of one input, or of its elements beyond an interval."""
 
-    Attributes:
-        measure: "length" (Euclidean), "sum", or "" where neither is said.
-        kept: between which values the measure lies.
-        order: "rising" or "falling" (equal neighbours are both), or "".
-        one_of: the numbers that elements may be; empty where nothing is said.
-    """
-
-    measure: str = ""
-    kept: Range = Range()
-    order: str = ""
-    one_of: tuple[float, ...] = ()
+    measure: str = ""  # "length" (Euclidean), "sum", or "" where neither is said
+    kept: Range = Range()  # between which values the measure lies
+    order: str = ""  # "rising" or "falling" (equal neighbours are both), or ""
+    one_of: tuple[float, ...] = ()  # the numbers that elements may be; empty where nothing is said
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -42,27 +42,16 @@ _TEST_DEPTH = 8
 
 @dataclass(frozen=True)
 class Request:
-    """What is known of a new operator.
+    """What is known of a new operator."""
 
-    Attributes:
-        op: its name.
-        dtypes: supported dtypes; () leaves a TODO.
-        p0_shapes: symbol -> size; () leaves a TODO.
-        dynamic_axes: symbols whose size is known at run time only.
-    """
-
-    op: str
-    dtypes: Sequence[str] = ()
-    p0_shapes: Sequence[Mapping[str, int]] = ()
-    dynamic_axes: Sequence[str] = field(default_factory=tuple)
+    op: str  # its name
+    dtypes: Sequence[str] = ()  # supported dtypes; () leaves a TODO
+    p0_shapes: Sequence[Mapping[str, int]] = ()  # symbol -> size; () leaves a TODO
+    dynamic_axes: Sequence[str] = field(default_factory=tuple)  # symbols whose size is known at run time only
 
 
 def new_operator(request: Request, into: Path) -> OpWorkspace:
     """Write `custom/<op>/` with SPEC.md, API_REPORT.md, DESIGN.md, MEMORY.md, a golden to fill in, and an empty eval/.
-
-    Args:
-        request: the operator.
-        into: the user's workspace, which must exist.
 
     Returns:
         The new workspace. Until it is whole it has another name, so no half of it is ever seen.

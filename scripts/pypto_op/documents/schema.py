@@ -25,19 +25,12 @@ _MAX_MESSAGE = 200
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong in a document.
+    """One thing that is wrong in a document."""
 
-    Attributes:
-        where: the place: a path such as `modules[1].inputs[0].source`, a section, or "" for the whole.
-        problem: what is wrong, one sentence without a full stop.
-        line: line of the file, if known.
-        remedy: what to do about it, where the problem does not say so.
-    """
-
-    where: str
-    problem: str
-    line: int | None = None
-    remedy: str = ""
+    where: str  # the place: a path such as `modules[1].inputs[0].source`, a section, or "" for the whole
+    problem: str  # what is wrong, one sentence without a full stop
+    line: int | None = None  # line of the file, if known
+    remedy: str = ""  # what to do about it, where the problem does not say so
 
     @classmethod
     def of(cls, error: PyptoOpError) -> Finding:

@@ -26,15 +26,10 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 @dataclass(frozen=True)
 class ShapeExpr:
-    """One dimension, parsed.
+    """One dimension, parsed."""
 
-    Attributes:
-        text: as it was written.
-        symbols: the names in it.
-    """
-
-    text: str
-    symbols: frozenset[str]
+    text: str  # as it was written
+    symbols: frozenset[str]  # the names in it
     _tree: ast.expr
 
     def value(self, sizes: Mapping[str, int]) -> int:

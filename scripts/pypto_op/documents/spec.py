@@ -26,29 +26,18 @@ P0Shape = dict[str, Any] | list[int]
 
 @dataclass(frozen=True)
 class Spec:
-    """The front matter of SPEC.md.
+    """The front matter of SPEC.md."""
 
-    Attributes:
-        op_name: the operator.
-        supported_dtypes: dtype words, aliases resolved, in the order written.
-        p0_shapes: the shapes that must work, as written (`P0Shape`).
-        dynamic_axes: names of the axes whose length is known at run time only.
-        axis_ranges: (least, greatest) length of dynamic axes that name one.
-        shape_constraints: sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons.
-        input_ranges: input -> its interval, and what holds for its rows, as written.
-        fixed_inputs: inputs that are tables: the same for every seed.
-        default_params: scalar parameter -> default value.
-    """
-
-    op_name: str
-    supported_dtypes: tuple[str, ...]
-    p0_shapes: tuple[P0Shape, ...]
-    dynamic_axes: tuple[str, ...]
-    axis_ranges: Mapping[str, tuple[int, int]]
+    op_name: str  # the operator
+    supported_dtypes: tuple[str, ...]  # dtype words, aliases resolved, in the order written
+    p0_shapes: tuple[P0Shape, ...]  # the shapes that must work, as written (`P0Shape`)
+    dynamic_axes: tuple[str, ...]  # names of the axes whose length is known at run time only
+    axis_ranges: Mapping[str, tuple[int, int]]  # (least, greatest) length of dynamic axes that name one
+    # sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons
     shape_constraints: tuple[str, ...]
-    input_ranges: Mapping[str, Any]
-    fixed_inputs: tuple[str, ...]
-    default_params: Mapping[str, Any]
+    input_ranges: Mapping[str, Any]  # input -> its interval, and what holds for its rows, as written
+    fixed_inputs: tuple[str, ...]  # inputs that are tables: the same for every seed
+    default_params: Mapping[str, Any]  # scalar parameter -> default value
     _policy: Policy
 
     def policy(self) -> Policy:

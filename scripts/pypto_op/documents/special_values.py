@@ -97,9 +97,6 @@ def zones(text: str) -> list[str]:
     """Return the zones of special values that the edge cases of SPEC.md name, and do not rule out in the same sentence.
 
     A result that overflows to Inf makes no Inf a legal input.
-
-    Args:
-        text: of SPEC.md.
     """
     parts = [
         part for section in markdown.sections(text) if _EDGE_CASES.search(section.title) for part in _sentences(section.text)

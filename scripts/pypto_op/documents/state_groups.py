@@ -17,15 +17,10 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 @dataclass(frozen=True)
 class StateGroup:
-    """The state of one loop.
+    """The state of one loop."""
 
-    Attributes:
-        line: the loop's line.
-        names: what it carries, sorted.
-    """
-
-    line: int
-    names: tuple[str, ...]
+    line: int  # the loop's line
+    names: tuple[str, ...]  # what it carries, sorted
 
 
 @dataclass

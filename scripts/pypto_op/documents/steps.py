@@ -42,26 +42,15 @@ _ORDER = re.compile(r"\b([A-Za-z]\w*), then (?=([A-Za-z]\w*))")
 
 @dataclass(frozen=True)
 class Steps:
-    """What a design says of its loops.
+    """What a design says of its loops."""
 
-    Attributes:
-        of: axis -> the steps of its loops, smallest first; 1 for an axis that is walked one by one.
-        named: every tile, step or block that the design names, smallest first.
-        nested: a loop runs inside another one over the same length, so that the work grows with its square.
-    """
-
-    of: dict[str, tuple[int, ...]]
-    named: tuple[int, ...]
-    nested: bool
+    of: dict[str, tuple[int, ...]]  # axis -> the steps of its loops, smallest first; 1 for an axis that is walked one by one
+    named: tuple[int, ...]  # every tile, step or block that the design names, smallest first
+    nested: bool  # a loop runs inside another one over the same length, so that the work grows with its square
 
 
 def steps_of(design: Path, symbols: Collection[str]) -> Steps:
-    """Read the steps of a design; nothing is named where there is no such file.
-
-    Args:
-        design: DESIGN.md.
-        symbols: the axes of the interfaces.
-    """
+    """Read the steps of a design; nothing is named where there is no such file."""
     if not design.is_file():
         return Steps({}, (), nested=False)
     text = read_text(design)

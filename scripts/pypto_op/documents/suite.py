@@ -23,21 +23,13 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite; its cases have `level` as "L1".."L5" and `precision` as a bool, everything else as written.
+    """A suite; its cases have `level` as "L1".."L5" and `precision` as a bool, everything else as written."""
 
-    Attributes:
-        op: the operator.
-        total_modules: N.
-        cases: in the order of the file.
-        source: the file, or "derived".
-        raises: calls that the wrapper must refuse with ValueError, as written (`judge.running.raises`).
-    """
-
-    op: str
-    total_modules: int
-    cases: tuple[Case, ...]
-    source: str
-    raises: tuple[Case, ...] = ()
+    op: str  # the operator
+    total_modules: int  # N
+    cases: tuple[Case, ...]  # in the order of the file
+    source: str  # the file, or "derived"
+    raises: tuple[Case, ...] = ()  # calls that the wrapper must refuse with ValueError, as written (`judge.running.raises`)
 
     def select(self, levels: str | Iterable[str | int] | None = None, case: str | None = None) -> list[Case]:
         """Return the cases of some levels, or one case.

@@ -74,12 +74,7 @@ def rows(pool: Pool, wished: Wished, plan: trials.Plan, out: Path) -> Iterator[R
 
 
 class _Trials:
-    """Trials as jobs.
-
-    Args:
-        plan: how they are made.
-        asked: their requests.
-    """
+    """Trials as jobs."""
 
     def __init__(self, plan: trials.Plan, asked: Sequence[requests.Request]) -> None:
         self._plan, self._asked = plan, asked
@@ -99,17 +94,11 @@ class _Trials:
 
 @dataclass(frozen=True)
 class TrialsWork:
-    """What another process needs to hold trials as this one would.
+    """What another process needs to hold trials as this one would."""
 
-    Attributes:
-        plan: how.
-        requests: id -> `Request.digest`.
-        team: see `team`.
-    """
-
-    plan: trials.Plan
-    requests: Mapping[str, str]
-    team: str
+    plan: trials.Plan  # how
+    requests: Mapping[str, str]  # id -> `Request.digest`
+    team: str  # see `team`
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

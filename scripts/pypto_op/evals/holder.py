@@ -33,31 +33,19 @@ _MOST_OF_ONE, _MOST_OF_ALL = 16 * 2**20, 128 * 2**20
 
 
 class Asked(NamedTuple):
-    """What is held.
+    """What is held."""
 
-    Attributes:
-        request: its id.
-        number: of the trial.
-        plan: how.
-        out: the result's folder, as the one who asked names it.
-    """
-
-    request: str
-    number: int
-    plan: trials.Plan
-    out: str
+    request: str  # its id
+    number: int  # of the trial
+    plan: trials.Plan  # how
+    out: str  # the result's folder, as the one who asked names it
 
 
 class Held(NamedTuple):
-    """What came of it.
+    """What came of it."""
 
-    Attributes:
-        row: see `trials.run`; it speaks of the folder of the one who asked.
-        files: workspace and transcript: path below that folder -> bytes.
-    """
-
-    row: dict[str, Any]
-    files: dict[str, bytes]
+    row: dict[str, Any]  # see `trials.run`; it speaks of the folder of the one who asked
+    files: dict[str, bytes]  # workspace and transcript: path below that folder -> bytes
 
 
 def held(asked: Asked) -> Held:

@@ -25,17 +25,11 @@ CANARY = "Hidden golden"
 
 @dataclass(frozen=True)
 class Request:
-    """One request.
+    """One request."""
 
-    Attributes:
-        id: the name of its folder.
-        folder: holds `request.yaml` and, where a kernel may solve it, `golden.py`.
-        data: `request.yaml`, as `schemas/eval_request.schema.json` describes it.
-    """
-
-    id: str
-    folder: Path
-    data: Mapping[str, Any]
+    id: str  # the name of its folder
+    folder: Path  # holds `request.yaml` and, where a kernel may solve it, `golden.py`
+    data: Mapping[str, Any]  # `request.yaml`, as `schemas/eval_request.schema.json` describes it
 
     @property
     def op(self) -> str:

@@ -31,25 +31,15 @@ _SHOWN = 160
 
 @dataclass(frozen=True)
 class Plan:
-    """How trials are made.
+    """How trials are made."""
 
-    Attributes:
-        runner: headless, claude, opencode or replay.
-        arm: team or bare.
-        model: None is the runner's default.
-        budget: of one trial, as `pypto-op run` takes it.
-        minutes: of one trial.
-        mutants: how many faults are planted to see how strong the team's suite is; 0: none.
-        mutant_seconds: begin no mutant later.
-    """
-
-    runner: str = "headless"
-    arm: str = "team"
-    model: str | None = None
-    budget: str | None = None
-    minutes: float | None = None
-    mutants: int = 6
-    mutant_seconds: float = 120.0
+    runner: str = "headless"  # headless, claude, opencode or replay
+    arm: str = "team"  # team or bare
+    model: str | None = None  # None is the runner's default
+    budget: str | None = None  # of one trial, as `pypto-op run` takes it
+    minutes: float | None = None  # of one trial
+    mutants: int = 6  # how many faults are planted to see how strong the team's suite is; 0: none
+    mutant_seconds: float = 120.0  # begin no mutant later
 
     def check(self, requests: list[Request]) -> None:
         """Refuse what cannot be run.

@@ -33,17 +33,11 @@ Use an agent or a skill where its description fits the user's request, and only 
 
 @dataclass(frozen=True)
 class Asked:
-    """One request of `evals/near_misses.yaml`.
+    """One request of `evals/near_misses.yaml`."""
 
-    Attributes:
-        id: its name.
-        words: what a user types.
-        wanted: agents and skills of which any is right; empty where none is.
-    """
-
-    id: str
-    words: str
-    wanted: tuple[str, ...]
+    id: str  # its name
+    words: str  # what a user types
+    wanted: tuple[str, ...]  # agents and skills of which any is right; empty where none is
 
 
 def load(path: Path | None = None) -> list[Asked]:

@@ -23,21 +23,13 @@ Tables = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Edit:
-    """One file of the user's that was changed.
+    """One file of the user's that was changed."""
 
-    Attributes:
-        path: relative to the target.
-        made: the file was not there before.
-        fragments: what was put in, word for word.
-        entries: the same as keys, for a file that was laid out anew since.
-        sha256: of the file as we left it.
-    """
-
-    path: str
-    made: bool
-    fragments: tuple[str, ...]
-    entries: tuple[tuple[str, str], ...]
-    sha256: str
+    path: str  # relative to the target
+    made: bool  # the file was not there before
+    fragments: tuple[str, ...]  # what was put in, word for word
+    entries: tuple[tuple[str, str], ...]  # the same as keys, for a file that was laid out anew since
+    sha256: str  # of the file as we left it
 
     def as_row(self) -> dict[str, Any]:
         """Return the edit as the manifest keeps it."""

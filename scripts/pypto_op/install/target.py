@@ -31,19 +31,12 @@ _SHOWN = 5
 
 @dataclass
 class Changes:
-    """What an installation or a removal does, by path relative to the target.
+    """What an installation or a removal does, by path relative to the target."""
 
-    Attributes:
-        write: files that are new or differ.
-        remove: files of ours that go.
-        keep: files of ours that the user changed since; they stay.
-        same: files that are there already.
-    """
-
-    write: list[str] = field(default_factory=list)
-    remove: list[str] = field(default_factory=list)
-    keep: list[str] = field(default_factory=list)
-    same: list[str] = field(default_factory=list)
+    write: list[str] = field(default_factory=list)  # files that are new or differ
+    remove: list[str] = field(default_factory=list)  # files of ours that go
+    keep: list[str] = field(default_factory=list)  # files of ours that the user changed since; they stay
+    same: list[str] = field(default_factory=list)  # files that are there already
 
 
 class Target:

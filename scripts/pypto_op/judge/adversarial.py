@@ -47,17 +47,11 @@ _REMEDY = "restore it with `pypto-op harness new OP_DIR --force`"
 
 @dataclass(frozen=True)
 class ImplModule:
-    """An implementation file, standing for the module that it would be; the judge never imports it.
+    """An implementation file, standing for the module that it would be; the judge never imports it."""
 
-    Args:
-        path: the file.
-        workspace: its operator.
-        phase: k of the cumulative phase; None for the integrated implementation.
-    """
-
-    path: Path
-    workspace: OpWorkspace
-    phase: int | None = None
+    path: Path  # the file
+    workspace: OpWorkspace  # its operator
+    phase: int | None = None  # k of the cumulative phase; None for the integrated implementation
 
     def has(self, function: str) -> bool:
         """Whether the file defines a function at its top level."""
@@ -225,10 +219,6 @@ def sanitize(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(runner: str, argv: Sequence[str]) -> int:
     """Run the judge for the operator whose `eval/` holds `runner`.
-
-    Args:
-        runner: the runner's own file.
-        argv: the command line's flags.
 
     Returns:
         0 PASS, 1 FAIL, 2 the contract, 3 the machine.

@@ -44,10 +44,6 @@ def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
 def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Compare the golden of M_1..M_N with the operator's golden on every (seed, shape, output).
 
-    Args:
-        ws: the operator.
-        limits: of each run of a golden.
-
     Returns:
         schema_version, op_name, status, pairs, summary, sentence (the verifier's words), hashes, and triples: one
         {seed, shape, dtype, tensor, all_close, max_abs_diff, max_rel_diff} per seed, shape, dtype and output.

@@ -56,13 +56,7 @@ class _Command:
 
 
 class Resident:
-    """The loop.
-
-    Args:
-        workspace: whose judge this is.
-        folder: where its socket lies.
-        listener: the socket.
-    """
+    """The loop."""
 
     def __init__(self, workspace: Path, folder: Path, listener: socket.socket) -> None:
         self._workspace, self._socket, self._listener = workspace, folder / resident.SOCKET, listener

@@ -28,17 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule:
-    """One policy that every output must satisfy.
+    """One policy that every output must satisfy."""
 
-    Attributes:
-        policy: the policy, for `detailed_tensor_compare(policy=...)`.
-        expected: per output, what it is compared with: the golden's answer, or the float64 truth.
-        twins: per output, what each honest twin answers; None where the policy needs none.
-    """
-
-    policy: Policy
-    expected: Sequence[torch.Tensor]
-    twins: Sequence[Sequence[torch.Tensor] | None]
+    policy: Policy  # the policy, for `detailed_tensor_compare(policy=...)`
+    expected: Sequence[torch.Tensor]  # per output, what it is compared with: the golden's answer, or the float64 truth
+    twins: Sequence[Sequence[torch.Tensor] | None]  # per output, what each honest twin answers; None where the policy needs none
 
 
 def rules(

@@ -42,34 +42,21 @@ _COPIED = ("# --- copied from here ---\n", "# --- to here ---\n")
 
 @dataclass(frozen=True)
 class StressSite:
-    """An expression of the golden that adds up.
+    """An expression of the golden that adds up."""
 
-    Attributes:
-        expression: its source text.
-        kind: `difference`, `sum`, `matmul` or `scan`.
-        condition: its condition number on the inputs that were asked about.
-    """
-
-    expression: str
-    kind: str
-    condition: float
+    expression: str  # its source text
+    kind: str  # `difference`, `sum`, `matmul` or `scan`
+    condition: float  # its condition number on the inputs that were asked about
 
 
 @dataclass(frozen=True)
 class StressCase:
-    """A case that cancels.
+    """A case that cancels."""
 
-    Attributes:
-        case: the suite case, with its recipe and what it reaches under `cancellation_stress`.
-        reached: the condition number that `quantile` of the cells reach, on each of several seeds.
-        wanted: what `relative_gap` asks for.
-        plain: the condition number of the case without a recipe.
-    """
-
-    case: dict[str, Any]
-    reached: float
-    wanted: float
-    plain: float
+    case: dict[str, Any]  # the suite case, with its recipe and what it reaches under `cancellation_stress`
+    reached: float  # the condition number that `quantile` of the cells reach, on each of several seeds
+    wanted: float  # what `relative_gap` asks for
+    plain: float  # the condition number of the case without a recipe
 
 
 def stress_sites(

@@ -15,15 +15,10 @@ from pypto_op.workspace import OpWorkspace
 
 @dataclass(frozen=True)
 class MutantsWork:
-    """What another process needs to hunt mutants as this one would.
+    """What another process needs to hunt mutants as this one would."""
 
-    Attributes:
-        parcel: the operator.
-        wish: what is measured.
-    """
-
-    parcel: Parcel
-    wish: Wish
+    parcel: Parcel  # the operator
+    wish: Wish  # what is measured
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

@@ -43,36 +43,23 @@ Outcome = tuple[Result, Likeness | None, float]
 
 @dataclass(frozen=True)
 class Wish:
-    """What a caller wants measured.
+    """What a caller wants measured."""
 
-    Attributes:
-        operators: names of mutation operators; None: all.
-        limit: the most mutants; chosen at random, the operators taking turns, so that rare ones are in. None: all.
-        only: ids of the mutants, as an earlier report with the same operators named them; None: all.
-        jobs: mutants at once.
-        seed: of the sample, of the second trial, of the inputs for likeness.
-        levels: only these levels of the suite.
-        case: only this case.
-        timeout: longest time of one run, in seconds; None: from the unchanged kernel's.
-        likeness: compare survivors with the kernel, bit by bit.
-        seconds: begin no further mutant so long after the beginning, the kernel's own run included, but for the first one of
-            each job; those that were tried are a random sample. None: try all.
-        all_cases: ask every case about each mutant that one has killed.
-        resume: take over what earlier sittings on this machine found of the same mutants (`mutation.sittings`).
-    """
-
-    operators: Sequence[str] | None = None
+    operators: Sequence[str] | None = None  # names of mutation operators; None: all
+    # the most mutants; chosen at random, the operators taking turns, so that rare ones are in. None: all.
     limit: int | None = None
-    only: Sequence[str] | None = None
-    jobs: int = 1
-    seed: int = DEFAULT_SEED
-    levels: Sequence[str] | None = None
-    case: str | None = None
-    timeout: float | None = None
-    likeness: bool = True
+    only: Sequence[str] | None = None  # ids of the mutants, as an earlier report with the same operators named them; None: all
+    jobs: int = 1  # mutants at once
+    seed: int = DEFAULT_SEED  # of the sample, of the second trial, of the inputs for likeness
+    levels: Sequence[str] | None = None  # only these levels of the suite
+    case: str | None = None  # only this case
+    timeout: float | None = None  # longest time of one run, in seconds; None: from the unchanged kernel's
+    likeness: bool = True  # compare survivors with the kernel, bit by bit
+    # begin no further mutant so long after the beginning, the kernel's own run included, but for the first one of each job; those
+    # that were tried are a random sample. None: try all.
     seconds: float | None = None
-    all_cases: bool = False
-    resume: bool = False
+    all_cases: bool = False  # ask every case about each mutant that one has killed
+    resume: bool = False  # take over what earlier sittings on this machine found of the same mutants (`mutation.sittings`)
 
     def asked(self) -> dict[str, Any]:
         """Return, for `Sittings`, all that a mutant's fate depends on."""

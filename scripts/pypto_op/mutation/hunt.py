@@ -40,29 +40,17 @@ class Fate(Word):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant, and why.
+    """What became of a mutant, and why."""
 
-    Attributes:
-        fate: see there.
-        reason: the judge's reason, or the class of invalidity ("refused by pypto", ...).
-        detail: the judge's sentence.
-        case: the case that killed it.
-        seed: of that trial.
-        trials: how many trials were run.
-        differing: in how many of them a survivor gave other bits than the kernel.
-        killers: every case that kills it, in the order of the suite, where each was asked (`Hunt.killers`).
-        asked: how many cases were asked for that; 0: only the first killer is known.
-    """
-
-    fate: Fate
-    reason: str = ""
-    detail: str = ""
-    case: str | None = None
-    seed: int | None = None
-    trials: int = 0
-    differing: int = 0
-    killers: tuple[str, ...] = ()
-    asked: int = 0
+    fate: Fate  # see there
+    reason: str = ""  # the judge's reason, or the class of invalidity ("refused by pypto", ...)
+    detail: str = ""  # the judge's sentence
+    case: str | None = None  # the case that killed it
+    seed: int | None = None  # of that trial
+    trials: int = 0  # how many trials were run
+    differing: int = 0  # in how many of them a survivor gave other bits than the kernel
+    killers: tuple[str, ...] = ()  # every case that kills it, in the order of the suite, where each was asked (`Hunt.killers`)
+    asked: int = 0  # how many cases were asked for that; 0: only the first killer is known
 
 
 class ScratchWorkspace(OpWorkspace):
@@ -90,21 +78,13 @@ _NO_HELPERS = ("eval", "_debug", "__pycache__", "modules")
 
 @dataclass(frozen=True)
 class Range:
-    """Where mutants are hunted.
+    """Where mutants are hunted."""
 
-    Attributes:
-        subject: the unchanged kernel and its golden.
-        workspace: the operator, with a scratch folder.
-        backend: runs kernels.
-        limits: what a mutant may use.
-        graph: runs them on their tensor graph alone, for a third of the time; None: whole runs only.
-    """
-
-    subject: Subject
-    workspace: ScratchWorkspace
-    backend: SimBackend
-    limits: Limits
-    graph: SimBackend | None = None
+    subject: Subject  # the unchanged kernel and its golden
+    workspace: ScratchWorkspace  # the operator, with a scratch folder
+    backend: SimBackend  # runs kernels
+    limits: Limits  # what a mutant may use
+    graph: SimBackend | None = None  # runs them on their tensor graph alone, for a third of the time; None: whole runs only
 
     @property
     def compiled(self) -> Path:

@@ -41,44 +41,27 @@ mutant may not depend on how busy the machine is."""
 
 @dataclass
 class Probe:
-    """One input on which mutant and kernel are compared.
+    """One input on which mutant and kernel are compared."""
 
-    Attributes:
-        name: what it is, in words.
-        inputs: what the wrapper is called with.
-        outputs: what the unchanged kernel returns.
-        expectation: how a result would be judged.
-        trial: the golden's answer; made when the first mutant differs here.
-        legal: the unchanged kernel passes here; None: not known yet.
-    """
-
-    name: str
-    inputs: Sequence[Value]
-    outputs: list[torch.Tensor]
-    expectation: Expectation
-    trial: Trial | None = None
-    legal: bool | None = None
+    name: str  # what it is, in words
+    inputs: Sequence[Value]  # what the wrapper is called with
+    outputs: list[torch.Tensor]  # what the unchanged kernel returns
+    expectation: Expectation  # how a result would be judged
+    trial: Trial | None = None  # the golden's answer; made when the first mutant differs here
+    legal: bool | None = None  # the unchanged kernel passes here; None: not known yet
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How a mutant differs from the kernel.
+    """How a mutant differs from the kernel."""
 
-    Attributes:
-        probes: inputs that both ran on.
-        differing: how many gave other bits.
-        wrong_on: name of an input where the kernel passes and the mutant does not; None if there is none.
-        detail: the judge's words on that.
-        worst: the largest error of the mutant on the differing probes, in times of what is allowed.
-        outside: further inputs that gave other bits, on which the unchanged kernel is wrong: NaN in one tensor where another
-            belongs to it, say. SPEC.md does not cover them, or the kernel has a fault; they say nothing of the mutant.
-    """
-
-    probes: int
-    differing: int = 0
-    wrong_on: str | None = None
-    detail: str = ""
-    worst: float = 0.0
+    probes: int  # inputs that both ran on
+    differing: int = 0  # how many gave other bits
+    wrong_on: str | None = None  # name of an input where the kernel passes and the mutant does not; None if there is none
+    detail: str = ""  # the judge's words on that
+    worst: float = 0.0  # the largest error of the mutant on the differing probes, in times of what is allowed
+    # further inputs that gave other bits, on which the unchanged kernel is wrong: NaN in one tensor where another belongs to it,
+    # say. SPEC.md does not cover them, or the kernel has a fault; they say nothing of the mutant.
     outside: int = 0
 
     def sentence(self) -> str:

@@ -13,29 +13,17 @@ from pypto_op.mutation.program import Program
 
 @dataclass(frozen=True)
 class Mutant:
-    """A kernel with one fault.
+    """A kernel with one fault."""
 
-    Attributes:
-        id: "m001", ...; numbers follow the source, then the operators' order.
-        operator: name of the operator that planted it.
-        line: line of the original that differs first.
-        diff: what differs, as a unified diff without file names and context.
-        source: the whole file.
-    """
-
-    id: str
-    operator: str
-    line: int
-    diff: str
-    source: str
+    id: str  # "m001", ...; numbers follow the source, then the operators' order
+    operator: str  # name of the operator that planted it
+    line: int  # line of the original that differs first
+    diff: str  # what differs, as a unified diff without file names and context
+    source: str  # the whole file
 
 
 def make_mutants(program: Program, operators: Sequence[Operator]) -> list[Mutant]:
     """Return every mutant.
-
-    Args:
-        program: the kernel.
-        operators: the faults to plant.
 
     Returns:
         The mutants in source order; no two have the same text, and none has the original's.

@@ -27,19 +27,12 @@ TENSOR_CALLS = frozenset(_TENSOR_CALLS.split())
 
 @dataclass(frozen=True)
 class Site:
-    """A node of the kernel's code at its place.
+    """A node of the kernel's code at its place."""
 
-    Attributes:
-        node: the node.
-        parents: the nodes around it, innermost last.
-        function: the function whose body holds it.
-        program: the file.
-    """
-
-    node: cst.CSTNode
-    parents: tuple[cst.CSTNode, ...]
-    function: Function
-    program: Program
+    node: cst.CSTNode  # the node
+    parents: tuple[cst.CSTNode, ...]  # the nodes around it, innermost last
+    function: Function  # the function whose body holds it
+    program: Program  # the file
 
     @property
     def parent(self) -> cst.CSTNode:
@@ -49,19 +42,12 @@ class Site:
 
 @dataclass
 class Function:
-    """One function of the file.
+    """One function of the file."""
 
-    Attributes:
-        node: its definition.
-        on_device: it is the jit entry, or called from it.
-        indices: names that `pypto.loop` binds in it.
-        tensors: names that hold tensors in it, as far as the text tells.
-    """
-
-    node: cst.FunctionDef
-    on_device: bool
-    indices: list[str] = field(default_factory=list)
-    tensors: set[str] = field(default_factory=set)
+    node: cst.FunctionDef  # its definition
+    on_device: bool  # it is the jit entry, or called from it
+    indices: list[str] = field(default_factory=list)  # names that `pypto.loop` binds in it
+    tensors: set[str] = field(default_factory=set)  # names that hold tensors in it, as far as the text tells
 
     @property
     def name(self) -> str:
@@ -91,7 +77,7 @@ class Program:
         self._wrapper = MetadataWrapper(parsed, unsafe_skip_copy=True)
         self.source = source
         self.module = self._wrapper.module
-        self._nodes = {f.name.value: f for f in _definitions(self.module)}
+        self._nodes = {node.name.value: node for node in below(self.module) if isinstance(node, cst.FunctionDef)}
         self.entries = [node for node in self._nodes.values() if is_entry(node)]
         if not self.entries:
             raise ContractError("there is no @pypto.frontend.jit function", file=file, remedy="mutate a pypto kernel")
@@ -263,10 +249,6 @@ def is_entry(node: cst.FunctionDef) -> bool:
         if isinstance(target, cst.Name) and target.value == "jit":
             return True
     return False
-
-
-def _definitions(module: cst.Module) -> list[cst.FunctionDef]:
-    return [node for node in below(module) if isinstance(node, cst.FunctionDef)]
 
 
 def _only_checks(node: cst.FunctionDef) -> bool:

@@ -22,10 +22,6 @@ KINDS = ("silent", "sentinel")
 def sabotaged(program: Program, kind: str) -> str:
     """Return the file with every jit entry's body replaced.
 
-    Args:
-        program: the implementation.
-        kind: one of KINDS.
-
     Raises:
         ValueError: an entry declares no output tensor whose shape the text tells (`sentinel` only).
     """

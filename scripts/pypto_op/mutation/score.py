@@ -12,10 +12,6 @@ def lower_bound(killed: int, tried: int) -> float:
     The exact interval of a binomial proportion (Clopper and Pearson, Biometrika 26, 1934): the lower end is the
     alpha/2 quantile of Beta(killed, tried - killed + 1), with alpha = 1 - `CONFIDENCE`.
 
-    Args:
-        killed: successes.
-        tried: attempts.
-
     Returns:
         A rate between 0 and 1; 0 when nothing was killed, or tried.
 

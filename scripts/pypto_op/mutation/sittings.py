@@ -32,17 +32,11 @@ _CODE = {".py", ".yaml", ".json"}
 
 @dataclass(frozen=True)
 class Spent:
-    """What earlier sittings cost.
+    """What earlier sittings cost."""
 
-    Attributes:
-        count: how many there were.
-        seconds: on the clock.
-        cpu_seconds: of processor time.
-    """
-
-    count: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    count: int = 0  # how many there were
+    seconds: float = 0.0  # on the clock
+    cpu_seconds: float = 0.0  # of processor time
 
 
 class Sittings:

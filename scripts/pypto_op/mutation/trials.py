@@ -35,31 +35,18 @@ _MOST_REMEMBERED = 8
 
 @dataclass
 class Trial:
-    """One case with one seed.
+    """One case with one seed."""
 
-    Attributes:
-        case: the case's id.
-        seed: of its inputs.
-        inputs: what the wrapper is called with.
-        reference: what the golden answers.
-        expectation: what the case wants.
-        outputs: what the unchanged kernel returns.
-        seconds: how long it takes.
-        kills: mutants that it has killed so far.
-        runs: mutants that it was tried on so far.
-        by_kind: kind of fault -> the same two numbers, of this campaign.
-    """
-
-    case: str
-    seed: int
-    inputs: Sequence[Value]
-    reference: Reference
-    expectation: Expectation
-    outputs: Sequence[torch.Tensor] = ()
-    seconds: float = 1.0
-    kills: int = 0
-    runs: int = 0
-    by_kind: dict[str, tuple[int, int]] = field(default_factory=dict)
+    case: str  # the case's id
+    seed: int  # of its inputs
+    inputs: Sequence[Value]  # what the wrapper is called with
+    reference: Reference  # what the golden answers
+    expectation: Expectation  # what the case wants
+    outputs: Sequence[torch.Tensor] = ()  # what the unchanged kernel returns
+    seconds: float = 1.0  # how long it takes
+    kills: int = 0  # mutants that it has killed so far
+    runs: int = 0  # mutants that it was tried on so far
+    by_kind: dict[str, tuple[int, int]] = field(default_factory=dict)  # kind of fault -> the same two numbers, of this campaign
 
     def worth(self, kind: str = "") -> float:
         """Return the kills to expect for a second of work; what it did to mutants of the same kind counts more."""

@@ -18,19 +18,12 @@ from pypto_op.workspace import OpWorkspace, typed
 
 @dataclass(frozen=True)
 class Admitted:
-    """An operator that may be timed.
+    """An operator that may be timed."""
 
-    Attributes:
-        contract: the operator's.
-        verdict: the sealed PASS for exactly the bytes that lie there.
-        modes: where it is to be timed.
-        available: what each of them says of itself here; {} where another machine is asked.
-    """
-
-    contract: Contract
-    verdict: Mapping[str, Any]
-    modes: Sequence[Mode]
-    available: Mapping[Mode, Availability]
+    contract: Contract  # the operator's
+    verdict: Mapping[str, Any]  # the sealed PASS for exactly the bytes that lie there
+    modes: Sequence[Mode]  # where it is to be timed
+    available: Mapping[Mode, Availability]  # what each of them says of itself here; {} where another machine is asked
 
     def refuse_machine(self, available: Mapping[Mode, Availability]) -> None:
         """Raise for a machine on which this operator cannot be timed.

@@ -13,27 +13,16 @@ _ALMOST = 1e-9
 
 @dataclass(frozen=True)
 class Usage:
-    """How one kind of core is used.
+    """How one kind of core is used."""
 
-    Attributes:
-        kind: "AIC" or "AIV".
-        cores: of the model.
-        used: with at least one task.
-        busy: share of used cores' time in which they run tasks.
-        utilisation: share of all cores' time.
-        balance: mean busy time of the used cores over the longest.
-        tasks: how many.
-        longest_us: busy time of the busiest core.
-    """
-
-    kind: str
-    cores: int
-    used: int
-    busy: float
-    utilisation: float
-    balance: float
-    tasks: int
-    longest_us: float
+    kind: str  # "AIC" or "AIV"
+    cores: int  # of the model
+    used: int  # with at least one task
+    busy: float  # share of used cores' time in which they run tasks
+    utilisation: float  # share of all cores' time
+    balance: float  # mean busy time of the used cores over the longest
+    tasks: int  # how many
+    longest_us: float  # busy time of the busiest core
 
 
 @dataclass(frozen=True)
@@ -56,55 +45,33 @@ class Gap:
 
 @dataclass(frozen=True)
 class LeafTime:
-    """What one leaf function costs in a launch.
+    """What one leaf function costs in a launch."""
 
-    Attributes:
-        leaf: it; None where the graph does not know it.
-        hash: of it.
-        tasks: how many tasks run it.
-        total_us: of all of them.
-        mean_us: of one.
-        share: of all busy time.
-        critical: share of the critical path.
-    """
-
-    leaf: Leaf | None
-    hash: str
-    tasks: int
-    total_us: float
-    mean_us: float
-    share: float
-    critical: float
+    leaf: Leaf | None  # it; None where the graph does not know it
+    hash: str  # of it
+    tasks: int  # how many tasks run it
+    total_us: float  # of all of them
+    mean_us: float  # of one
+    share: float  # of all busy time
+    critical: float  # share of the critical path
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Vector tasks, one after another, that nothing else stands between: they could be one task.
+    """Vector tasks, one after another, that nothing else stands between: they could be one task."""
 
-    Attributes:
-        leaves: hashes, in order.
-        count: how many such chains the launch has.
-        waits_us: time between their tasks, of all chains.
-    """
-
-    leaves: tuple[str, ...]
-    count: int
-    waits_us: float
+    leaves: tuple[str, ...]  # hashes, in order
+    count: int  # how many such chains the launch has
+    waits_us: float  # time between their tasks, of all chains
 
 
 @dataclass(frozen=True)
 class Serial:
-    """Steps of one loop on the critical path, each of which needs the result of the one before.
+    """Steps of one loop on the critical path, each of which needs the result of the one before."""
 
-    Attributes:
-        loop: its name.
-        steps: how many of them.
-        us: from the first one's start to the last one's end.
-    """
-
-    loop: str
-    steps: int
-    us: float
+    loop: str  # its name
+    steps: int  # how many of them
+    us: float  # from the first one's start to the last one's end
 
 
 @dataclass(frozen=True)

@@ -27,27 +27,15 @@ Available = Mapping[Mode, Availability]
 
 
 class Answer(NamedTuple):
-    """What came of the job.
+    """What came of the job."""
 
-    Attributes:
-        available: what each mode says of the machine that timed.
-        measured: the figures.
-        told: what another machine brings along.
-    """
-
-    available: Available
-    measured: Measured
-    told: Told | None = None
+    available: Available  # what each mode says of the machine that timed
+    measured: Measured  # the figures
+    told: Told | None = None  # what another machine brings along
 
 
 def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | None) -> tuple[Available, Measured]:
     """Time an operator's kernel on a pool; return what the machine that did it can do, and the figures.
-
-    Args:
-        pool: where.
-        admitted: the operator.
-        request: what is timed.
-        hear: told each case's record.
 
     Raises:
         ContractError: the PASS says nothing about a mode of that machine.
@@ -74,12 +62,7 @@ def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | N
 
 
 class _Timing:
-    """The one job.
-
-    Args:
-        admitted: the operator.
-        request: what is timed.
-    """
+    """The one job."""
 
     def __init__(self, admitted: Admitted, request: Request) -> None:
         self._admitted, self._request = admitted, request
@@ -101,15 +84,10 @@ class _Timing:
 
 @dataclass(frozen=True)
 class TimingWork:
-    """What another process needs to time a kernel.
+    """What another process needs to time a kernel."""
 
-    Attributes:
-        parcel: the operator, and the kernel that it is compared with.
-        request: what is timed.
-    """
-
-    parcel: Parcel
-    request: Request
+    parcel: Parcel  # the operator, and the kernel that it is compared with
+    request: Request  # what is timed
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

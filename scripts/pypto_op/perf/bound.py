@@ -15,44 +15,26 @@ _ASSUMED = f"products of 32-bit elements are assumed to run at {WIDE_PRODUCTS:g}
 
 @dataclass(frozen=True)
 class Work:
-    """What an operator has to do for one shape, however its kernel is written.
+    """What an operator has to do for one shape, however its kernel is written."""
 
-    Attributes:
-        bytes: of all inputs, read once, and all outputs, written once.
-        product_flop: of its matrix products, two for each multiplication and addition.
-        vector_flop: of all else, one for each element that an operation of the golden makes.
-        bits: of the elements that its products take.
-        counted: the arithmetic is known; without it both counts are 0 and the bound is that of memory alone.
-    """
-
-    bytes: int
-    product_flop: int = 0
-    vector_flop: int = 0
-    bits: int = 32
-    counted: bool = False
+    bytes: int  # of all inputs, read once, and all outputs, written once
+    product_flop: int = 0  # of its matrix products, two for each multiplication and addition
+    vector_flop: int = 0  # of all else, one for each element that an operation of the golden makes
+    bits: int = 32  # of the elements that its products take
+    counted: bool = False  # the arithmetic is known; without it both counts are 0 and the bound is that of memory alone
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The least times of one shape, in microseconds.
+    """The least times of one shape, in microseconds."""
 
-    Attributes:
-        memory_us: to move the bytes between the device's memory and its cores.
-        cached_us: the same, where all of it lies in the cache; the whole memory's where it does not fit.
-        cube_us: for the products.
-        vector_us: for the rest of the arithmetic.
-        device: the stated device.
-        fast_cube_us: for the products at the rate that is stated, that of 16-bit elements.
-        assumed: what of it no source states, in words; "" for nothing.
-    """
-
-    memory_us: float
-    cached_us: float
-    cube_us: float
-    vector_us: float
-    device: str
-    fast_cube_us: float = 0.0
-    assumed: str = ""
+    memory_us: float  # to move the bytes between the device's memory and its cores
+    cached_us: float  # the same, where all of it lies in the cache; the whole memory's where it does not fit
+    cube_us: float  # for the products
+    vector_us: float  # for the rest of the arithmetic
+    device: str  # the stated device
+    fast_cube_us: float = 0.0  # for the products at the rate that is stated, that of 16-bit elements
+    assumed: str = ""  # what of it no source states, in words; "" for nothing
 
     @property
     def us(self) -> float:

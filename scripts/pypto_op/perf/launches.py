@@ -78,19 +78,12 @@ class Leaf:
 
 @dataclass
 class Launch:
-    """One launch.
+    """One launch."""
 
-    Attributes:
-        tasks: in order of start.
-        cores: every AI core of the model, busy or not.
-        successors: task -> the tasks that wait for it.
-        leaves: hash -> what is known of it.
-    """
-
-    tasks: list[Task]
-    cores: list[str]
-    successors: Mapping[Name, Sequence[Name]] = field(default_factory=dict)
-    leaves: Mapping[str, Leaf] = field(default_factory=dict)
+    tasks: list[Task]  # in order of start
+    cores: list[str]  # every AI core of the model, busy or not
+    successors: Mapping[Name, Sequence[Name]] = field(default_factory=dict)  # task -> the tasks that wait for it
+    leaves: Mapping[str, Leaf] = field(default_factory=dict)  # hash -> what is known of it
 
     @property
     def us(self) -> float:

@@ -18,26 +18,15 @@ _IN_A_ROW = 4
 
 @dataclass(frozen=True)
 class Lever:
-    """One change that is worth trying.
+    """One change that is worth trying."""
 
-    Attributes:
-        name: of the lever, as skill pypto-op-perf-tune lists it.
-        why: the figures that say so.
-        could_save_us: at most so much of the launch.
-    """
-
-    name: str
-    why: str
-    could_save_us: float
+    name: str  # of the lever, as skill pypto-op-perf-tune lists it
+    why: str  # the figures that say so
+    could_save_us: float  # at most so much of the launch
 
 
 def levers(analysis: Analysis, bound: Bound) -> list[Lever]:
-    """Return what is worth trying, the one that could save most first.
-
-    Args:
-        analysis: of the launch.
-        bound: of its shape.
-    """
+    """Return what is worth trying, the one that could save most first."""
     return sorted(_found(analysis, bound), key=lambda lever: -lever.could_save_us) or list(_heaviest(analysis))
 
 

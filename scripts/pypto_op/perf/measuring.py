@@ -26,43 +26,29 @@ Hear = Callable[[CaseRecord], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be timed.
+    """What is to be timed."""
 
-    Attributes:
-        modes: where.
-        levels: levels of the suite whose shapes are taken; default: L2 and L4, the ordinary and the long ones.
-        repeats: how often each input is run, each time in a process of its own; one of a shape's two inputs has values that
-            nobody has seen, and every run is checked against the golden.
-        base: a kernel to compare with, which has a PASS too; None: nothing is compared.
-        limits: what the candidate may use.
-    """
-
-    modes: Sequence[Mode] = tuple(Mode)
+    modes: Sequence[Mode] = tuple(Mode)  # where
+    # levels of the suite whose shapes are taken; default: L2 and L4, the ordinary and the long ones
     levels: Sequence[str] = ("L2", "L4")
+    # how often each input is run, each time in a process of its own; one of a shape's two inputs has values that nobody has seen,
+    # and every run is checked against the golden
     repeats: int = 1
-    base: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    base: Path | None = None  # a kernel to compare with, which has a PASS too; None: nothing is compared
+    limits: Limits = field(default_factory=Limits)  # what the candidate may use
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a machine says of a kernel's speed.
+    """What a machine says of a kernel's speed."""
 
-    Attributes:
-        samples: of the kernel.
-        base: of the kernel that it is compared with; None: there is none.
-        states: before and after: what each mode's hardware said of itself.
-        loads: before and after: the machine's load.
-        cores: how many it has.
-        loaded: see `Loaded.files`.
-    """
-
-    samples: Samples
-    base: Samples | None
+    samples: Samples  # of the kernel
+    base: Samples | None  # of the kernel that it is compared with; None: there is none
+    # before and after: what each mode's hardware said of itself
     states: tuple[Mapping[Mode, dict[str, str]], Mapping[Mode, dict[str, str]]]
-    loads: tuple[float | None, float | None]
-    cores: int
-    loaded: Mapping[str, Mapping[str, str]]
+    loads: tuple[float | None, float | None]  # before and after: the machine's load
+    cores: int  # how many it has
+    loaded: Mapping[str, Mapping[str, str]]  # see `Loaded.files`
 
 
 def measure(contract: Contract, request: Request, available: Mapping[Mode, Availability], hear: Hear | None) -> Measured:

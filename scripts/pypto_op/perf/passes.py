@@ -19,21 +19,13 @@ _REMEDY = "run the kernel with ASCEND_GLOBAL_LOG_LEVEL=1 and give the log that p
 
 @dataclass(frozen=True)
 class PassTime:
-    """What one pass cost.
+    """What one pass cost."""
 
-    Attributes:
-        name: of the pass.
-        runs: how often it ran: once for each function.
-        total_us: of all runs, microseconds of the compiling machine.
-        longest_us: of the longest run.
-        longest: the function of that run.
-    """
-
-    name: str
-    runs: int
-    total_us: int
-    longest_us: int
-    longest: str
+    name: str  # of the pass
+    runs: int  # how often it ran: once for each function
+    total_us: int  # of all runs, microseconds of the compiling machine
+    longest_us: int  # of the longest run
+    longest: str  # the function of that run
 
 
 def read_passes(path: Path) -> list[PassTime]:

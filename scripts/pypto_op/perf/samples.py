@@ -73,17 +73,11 @@ def _spread(times: Sequence[float]) -> float:
 
 @dataclass
 class Against:
-    """A second kernel that is timed in turns with the first, on the same inputs.
+    """A second kernel that is timed in turns with the first, on the same inputs."""
 
-    Attributes:
-        subject: it.
-        file: its file, as the user named it.
-        samples: of its runs.
-    """
-
-    subject: Subject
-    file: Path
-    samples: Samples = field(default_factory=Samples)
+    subject: Subject  # it
+    file: Path  # its file, as the user named it
+    samples: Samples = field(default_factory=Samples)  # of its runs
 
     @classmethod
     def of(cls, subject: Subject, base: Path) -> Against:

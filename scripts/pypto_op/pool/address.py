@@ -21,21 +21,13 @@ _LABEL = re.compile(r"(?P<key>[A-Za-z0-9_./-]+)=(?P<value>[A-Za-z0-9_.-]+)\Z")
 
 @dataclass(frozen=True)
 class Address:
-    """Where jobs run.
+    """Where jobs run."""
 
-    Attributes:
-        text: as the user wrote it.
-        ray: jobs run as Ray's actors; False: in this process and in children of it.
-        host: of the cluster's head; "": a Ray of this machine is started, and ended with the command.
-        port: of the cluster's head.
-        labels: what a host must be labelled with (`ray start --labels`).
-    """
-
-    text: str = "local"
-    ray: bool = False
-    host: str = ""
-    port: int = HEAD_PORT
-    labels: Mapping[str, str] = field(default_factory=dict)
+    text: str = "local"  # as the user wrote it
+    ray: bool = False  # jobs run as Ray's actors; False: in this process and in children of it
+    host: str = ""  # of the cluster's head; "": a Ray of this machine is started, and ended with the command
+    port: int = HEAD_PORT  # of the cluster's head
+    labels: Mapping[str, str] = field(default_factory=dict)  # what a host must be labelled with (`ray start --labels`)
 
     @property
     def head(self) -> str:

@@ -48,15 +48,10 @@ def look(address: Address) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a hand may work.
+    """Where a hand may work."""
 
-    Attributes:
-        name: for people.
-        connect: starts a worker and returns the way to it.
-    """
-
-    name: str
-    connect: Any
+    name: str  # for people
+    connect: Any  # starts a worker and returns the way to it
 
 
 class Fleet:

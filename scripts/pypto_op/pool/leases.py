@@ -32,19 +32,12 @@ _ENDING_SECONDS = 20.0
 
 @dataclass
 class _Entry:
-    """What a lease's file says.
+    """What a lease's file says."""
 
-    Attributes:
-        token: of the holder.
-        holder: its process, as `_named`.
-        users: processes that use the device, as `_named`.
-        until: when it expires, by this machine's monotonic clock.
-    """
-
-    token: str
-    holder: list[float]
-    until: float
-    users: list[list[float]] = field(default_factory=list)
+    token: str  # of the holder
+    holder: list[float]  # its process, as `_named`
+    until: float  # when it expires, by this machine's monotonic clock
+    users: list[list[float]] = field(default_factory=list)  # processes that use the device, as `_named`
 
     @property
     def valid(self) -> bool:

@@ -29,17 +29,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parcel:
-    """An operator's folder, the files beside it, and other files that a job names.
+    """An operator's folder, the files beside it, and other files that a job names."""
 
-    Attributes:
-        root: the operator's folder here.
-        files: path relative to `root`'s parent -> bytes.
-        others: absolute path here -> bytes.
-    """
-
-    root: Path
-    files: Mapping[str, bytes]
-    others: Mapping[str, bytes] = field(default_factory=dict)
+    root: Path  # the operator's folder here
+    files: Mapping[str, bytes]  # path relative to `root`'s parent -> bytes
+    others: Mapping[str, bytes] = field(default_factory=dict)  # absolute path here -> bytes
 
     @classmethod
     def of(cls, root: Path, others: Iterable[Path] = ()) -> Parcel:
@@ -72,17 +66,11 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Copy:
-    """A parcel that was unpacked.
+    """A parcel that was unpacked."""
 
-    Attributes:
-        parcel: it.
-        root: the operator's folder of this copy.
-        others: absolute path there -> path of this copy.
-    """
-
-    parcel: Parcel
-    root: Path
-    others: Mapping[str, Path]
+    parcel: Parcel  # it
+    root: Path  # the operator's folder of this copy
+    others: Mapping[str, Path]  # absolute path there -> path of this copy
 
     def place(self, path: Path | str) -> Path:
         """Return where a file of the sender's lies here."""

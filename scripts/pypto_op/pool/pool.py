@@ -23,26 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Need:
-    """What a job occupies.
+    """What a job occupies."""
 
-    Attributes:
-        npu: a whole device where the pool has devices, else a core.
-        here: this machine has a device that works.
-        devices: those of this machine that a job may use, as `TILE_FWK_DEVICE_ID` names them.
-    """
-
-    npu: bool = False
-    here: bool = False
-    devices: tuple[int, ...] = ()
+    npu: bool = False  # a whole device where the pool has devices, else a core
+    here: bool = False  # this machine has a device that works
+    devices: tuple[int, ...] = ()  # those of this machine that a job may use, as `TILE_FWK_DEVICE_ID` names them
 
 
 class Pool:
     """Does jobs, on this machine or on a cluster; a context manager that ends what it started.
 
     Entering it looks whether the cluster is there, so that a command with a wrong address neither works nor writes before.
-
-    Args:
-        address: where.
     """
 
     def __init__(self, address: Address | None = None) -> None:

@@ -18,27 +18,17 @@ Say = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work.
+    """One piece of work."""
 
-    Attributes:
-        key: its name, for people.
-        payload: what a bench does; it can be pickled.
-        alone: it times something, so nothing else runs meanwhile on what its hand shares with others (`Hand.shares`).
-    """
-
-    key: str
-    payload: Any
-    alone: bool = False
+    key: str  # its name, for people
+    payload: Any  # what a bench does; it can be pickled
+    alone: bool = False  # it times something, so nothing else runs meanwhile on what its hand shares with others (`Hand.shares`)
 
 
 class Bench(Protocol):
-    """What jobs are done on, in a process that is not the caller's.
+    """What jobs are done on, in a process that is not the caller's."""
 
-    Attributes:
-        hello: what the caller wants to know of the machine before any job; it can be pickled.
-    """
-
-    hello: Any
+    hello: Any  # what the caller wants to know of the machine before any job; it can be pickled
 
     def do(self, payload: Any, say: Say) -> Any:
         """Do one job and return what came of it; the errors of `pypto_op.errors` reach the caller."""

@@ -43,24 +43,14 @@ def folder() -> Path:
 
 @dataclass
 class Draws:
-    """What is remembered of one implementation.
+    """What is remembered of one implementation."""
 
-    Args:
-        ws: the operator.
-        boundary: the module phase that is judged.
-        hashes: of a report.
-        impl: the file that is judged.
-
-    Attributes:
-        begun: the seed of a verdict that has not ended, or None.
-        failed: one mapping for each seed: `seed`, `cases` (case -> modes that failed there), `closure`.
-    """
-
-    ws: OpWorkspace
-    boundary: int
-    hashes: Mapping[str, str]
-    impl: Path
-    begun: int | None = None
+    ws: OpWorkspace  # the operator
+    boundary: int  # the module phase that is judged
+    hashes: Mapping[str, str]  # of a report
+    impl: Path  # the file that is judged
+    begun: int | None = None  # the seed of a verdict that has not ended, or None
+    # one mapping for each seed: `seed`, `cases` (case -> modes that failed there), `closure`
     failed: list[dict[str, Any]] = field(default_factory=list)
     _elsewhere: list[dict[str, Any]] = field(default_factory=list)
 

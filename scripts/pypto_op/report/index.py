@@ -23,29 +23,17 @@ _NO_VERDICT = "none yet"
 
 @dataclass(frozen=True)
 class Row:
-    """One operator.
+    """One operator."""
 
-    Attributes:
-        op: its name.
-        stage: where its state file says it stands; "not started" without one.
-        verdict: status of the latest verdict, or "none yet".
-        badge: how the verdict is coloured: its status, STALE where it is not about the files that lie there, or NONE.
-        remark: why the verdict does not count as it stands, or what is damaged; else empty.
-        cases: passed and judged cases, "27 / 27".
-        judged: when the verdict was written, None without one.
-        speed: times of the latest benchmark, slowest and fastest shape; empty without one.
-        page: address of the operator's own page, relative to the index; empty without one.
-    """
-
-    op: str
-    stage: str
-    verdict: str
-    badge: str
-    remark: str
-    cases: str
-    judged: datetime | None
-    speed: str
-    page: str = ""
+    op: str  # its name
+    stage: str  # where its state file says it stands; "not started" without one
+    verdict: str  # status of the latest verdict, or "none yet"
+    badge: str  # how the verdict is coloured: its status, STALE where it is not about the files that lie there, or NONE
+    remark: str  # why the verdict does not count as it stands, or what is damaged; else empty
+    cases: str  # passed and judged cases, "27 / 27"
+    judged: datetime | None  # when the verdict was written, None without one
+    speed: str  # times of the latest benchmark, slowest and fastest shape; empty without one
+    page: str = ""  # address of the operator's own page, relative to the index; empty without one
 
 
 def rows_of(workspace: Path) -> list[Row]:

@@ -14,18 +14,13 @@ _STEPS = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0, 1e4)
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Where the error of one output lies.
+    """Where the error of one output lies."""
 
-    Attributes:
-        title: the case and the verdict it belongs to.
-        cells: error divided by what is allowed, largest per cell, rows by columns; above 1 an element fails.
-        note: one sentence on what is shown.
-        shape: rows and columns of the output itself, which may have more of them than the map; the map's own when None.
-    """
-
-    title: str
+    title: str  # the case and the verdict it belongs to
+    # error divided by what is allowed, largest per cell, rows by columns; above 1 an element fails
     cells: Sequence[Sequence[float]]
-    note: str
+    note: str  # one sentence on what is shown
+    # rows and columns of the output itself, which may have more of them than the map; the map's own when None
     shape: tuple[int, int] | None = None
 
 

@@ -25,25 +25,16 @@ _TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 @dataclass
 class Story:
-    """Everything the page shows.
+    """Everything the page shows."""
 
-    Attributes:
-        op: the operator's name.
-        verdicts: title and evaluation report, oldest first; the last one is the operator's verdict.
-        perf: the benchmark's result, or None.
-        events: the timeline.
-        heat_maps: where the error lies.
-        begun: when the timeline begins, or None where nobody noted it.
-        swimlanes: what is drawn of the P0 shapes' longest launches, or None (`sources.swimlanes`).
-    """
-
-    op: str
+    op: str  # the operator's name
+    # title and evaluation report, oldest first; the last one is the operator's verdict
     verdicts: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    perf: Mapping[str, Any] | None = None
-    events: list[Event] = field(default_factory=list)
-    heat_maps: list[HeatMap] = field(default_factory=list)
-    begun: datetime | None = None
-    swimlanes: Mapping[str, Any] | None = None
+    perf: Mapping[str, Any] | None = None  # the benchmark's result, or None
+    events: list[Event] = field(default_factory=list)  # the timeline
+    heat_maps: list[HeatMap] = field(default_factory=list)  # where the error lies
+    begun: datetime | None = None  # when the timeline begins, or None where nobody noted it
+    swimlanes: Mapping[str, Any] | None = None  # what is drawn of the P0 shapes' longest launches, or None (`sources.swimlanes`)
 
     @property
     def seconds(self) -> float:

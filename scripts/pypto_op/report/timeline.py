@@ -21,19 +21,11 @@ class Kind(Word):
 
 @dataclass(frozen=True)
 class Event:
-    """One entry of the timeline.
+    """One entry of the timeline."""
 
-    Attributes:
-        at: seconds since the first event.
-        seconds: how long it took.
-        actor: the agent, or the tool, that did it.
-        title: one sentence.
-        detail: what the actor was told, several lines; may be empty.
-    """
-
-    at: float
-    seconds: float
-    actor: str
+    at: float  # seconds since the first event
+    seconds: float  # how long it took
+    actor: str  # the agent, or the tool, that did it
     kind: Kind
-    title: str
-    detail: str = ""
+    title: str  # one sentence
+    detail: str = ""  # what the actor was told, several lines; may be empty

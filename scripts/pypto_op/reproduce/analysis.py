@@ -44,26 +44,17 @@ _NONE_MILD = "no smaller `draw_scale` and no wider gap makes natural rounding sm
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants reproduced.
+    """What a caller wants reproduced."""
 
-    Attributes:
-        case: id of the failing case.
-        impl: the file that failed, when it is not the operator's own.
-        up_to_module: the cumulative phase k that failed; without it and `impl`, and before there is an integrated impl: the
-            state's active phase, or the last one that has a file.
-        mode: where it failed; None: the first that failed, the device before the simulator.
-        again: run the kernel even if there is a report about these bytes.
-        confirm: also run the kernel on the milder case that is proposed.
-        limits: what each process may use.
-    """
-
-    case: str
-    impl: Path | str | None = None
+    case: str  # id of the failing case
+    impl: Path | str | None = None  # the file that failed, when it is not the operator's own
+    # the cumulative phase k that failed; without it and `impl`, and before there is an integrated impl: the state's active phase,
+    # or the last one that has a file
     up_to_module: int | str | None = None
-    mode: Mode | None = None
-    again: bool = False
-    confirm: bool = True
-    limits: Limits = field(default_factory=Limits)
+    mode: Mode | None = None  # where it failed; None: the first that failed, the device before the simulator
+    again: bool = False  # run the kernel even if there is a report about these bytes
+    confirm: bool = True  # also run the kernel on the milder case that is proposed
+    limits: Limits = field(default_factory=Limits)  # what each process may use
 
 
 def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:

@@ -16,19 +16,12 @@ Metrics = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class OutputDrift:
-    """One failing output.
+    """One failing output."""
 
-    Attributes:
-        name: of the output.
-        kernel: what the judge measured: max_abs_diff, max_rel_diff, ...
-        cpu: the worst twin's max_abs_diff, max_rel_diff and mean_diff.
-        ratio: kernel / cpu, the larger of the ratios of greatest and mean difference; None where cpu is 0.
-    """
-
-    name: str
-    kernel: Metrics
-    cpu: Mapping[str, float]
-    ratio: float | None
+    name: str  # of the output
+    kernel: Metrics  # what the judge measured: max_abs_diff, max_rel_diff, ...
+    cpu: Mapping[str, float]  # the worst twin's max_abs_diff, max_rel_diff and mean_diff
+    ratio: float | None  # kernel / cpu, the larger of the ratios of greatest and mean difference; None where cpu is 0
 
     @property
     def alike(self) -> bool:
@@ -38,19 +31,12 @@ class OutputDrift:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the comparison of both drifts says.
+    """What the comparison of both drifts says."""
 
-    Attributes:
-        conclusion: innocent or suspect.
-        summary: one sentence, no tensor values.
-        outputs: each failing output.
-        next_step: what to do now, imperative.
-    """
-
-    conclusion: Conclusion
-    summary: str
-    outputs: tuple[OutputDrift, ...]
-    next_step: str
+    conclusion: Conclusion  # innocent or suspect
+    summary: str  # one sentence, no tensor values
+    outputs: tuple[OutputDrift, ...]  # each failing output
+    next_step: str  # what to do now, imperative
 
 
 def judge_drift(reasons: Sequence[str], failing: Sequence[Metrics], drift: Mapping[str, Sequence[Metrics]]) -> Judgement:

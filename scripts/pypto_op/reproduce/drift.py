@@ -21,23 +21,14 @@ REPORT = "reproduce_report.json"
 
 @dataclass(frozen=True)
 class KernelDrift:
-    """A failing case, as it was judged.
+    """A failing case, as it was judged."""
 
-    Attributes:
-        mode: where it failed.
-        seed: the seed of the trial that failed.
-        reasons: the judge's words for what is wrong.
-        per_tensor: metrics of each output that was compared.
-        near_miss: the judge's flag `cpu_reproducer_candidate`.
-        fresh: the case was run for this, no report was at hand.
-    """
-
-    mode: Mode
-    seed: int
-    reasons: tuple[str, ...]
-    per_tensor: tuple[Mapping[str, Any], ...]
-    near_miss: bool
-    fresh: bool
+    mode: Mode  # where it failed
+    seed: int  # the seed of the trial that failed
+    reasons: tuple[str, ...]  # the judge's words for what is wrong
+    per_tensor: tuple[Mapping[str, Any], ...]  # metrics of each output that was compared
+    near_miss: bool  # the judge's flag `cpu_reproducer_candidate`
+    fresh: bool  # the case was run for this, no report was at hand
 
     @property
     def failing(self) -> list[Mapping[str, Any]]:

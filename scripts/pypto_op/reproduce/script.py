@@ -29,17 +29,11 @@ Drift = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Script:
-    """A written reproducer.
+    """A written reproducer."""
 
-    Attributes:
-        path: the file.
-        workspace: the operator.
-        case_id: the case that it is about.
-    """
-
-    path: Path
-    workspace: OpWorkspace
-    case_id: str
+    path: Path  # the file
+    workspace: OpWorkspace  # the operator
+    case_id: str  # the case that it is about
 
     def run(self, changes: Sequence[Mapping[str, Any]], limits: Limits) -> list[Drift]:
         """Run the script in a process of its own, and return the drift for each change of the case ({}: the case itself).

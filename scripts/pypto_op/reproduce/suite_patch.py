@@ -35,19 +35,12 @@ Change = dict[str, Any]
 
 @dataclass(frozen=True)
 class Milder:
-    """One candidate.
+    """One candidate."""
 
-    Attributes:
-        change: the keys of the case that get other values.
-        knob: the knob's name, for the new id.
-        before: its value so far.
-        after: its new value.
-    """
-
-    change: Change
-    knob: str
-    before: float
-    after: float
+    change: Change  # the keys of the case that get other values
+    knob: str  # the knob's name, for the new id
+    before: float  # its value so far
+    after: float  # its new value
 
 
 def candidates(case: Case, inputs: Sequence[str] = ()) -> list[Milder]:

@@ -25,19 +25,13 @@ Kind = Literal["attr", "short_import"]
 
 @dataclass(frozen=True, order=True)
 class CallSite:
-    """One call.
+    """One call."""
 
-    Attributes:
-        line: line in the file, from 1.
-        col: column in that line, from 0.
-        call: full dotted name of the callee, aliases resolved ("pypto.frontend.jit").
-        kind: "attr" when it is reached through the module's name, "short_import" when through a name that was
-            imported from it or assigned in the file.
-    """
-
-    line: int
-    col: int
-    call: str
+    line: int  # line in the file, from 1
+    col: int  # column in that line, from 0
+    call: str  # full dotted name of the callee, aliases resolved ("pypto.frontend.jit")
+    # "attr" when it is reached through the module's name, "short_import" when through a name that was imported from it or
+    # assigned in the file
     kind: Kind
 
     def as_dict(self) -> dict[str, object]:

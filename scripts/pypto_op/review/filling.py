@@ -26,15 +26,10 @@ _PREFLIGHT = "Experience Preflight"
 
 @dataclass
 class Filled:
-    """What was written.
+    """What was written."""
 
-    Attributes:
-        path: MEMORY.md.
-        open: what the file does not show, one sentence each.
-    """
-
-    path: Path
-    open: list[str] = field(default_factory=list)
+    path: Path  # MEMORY.md
+    open: list[str] = field(default_factory=list)  # what the file does not show, one sentence each
 
 
 def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Sequence[str], log: str | None) -> Filled:

@@ -67,10 +67,6 @@ def golden_steps(golden: Path) -> list[Step]:
 class KernelFacts:
     """Reads a kernel's file once.
 
-    Args:
-        path: the file.
-        wrapper: the name of its host function.
-
     Raises:
         ContractError: it cannot be read or parsed.
     """

@@ -143,16 +143,12 @@ class LimitReached(Exception):
 class Budget:
     """Counts what a run spends, and refuses a request that could pass a limit.
 
-    Args:
-        limits: the limits.
-        model: whose price counts.
-
     Raises:
         ContractError: money is limited and the model has no price.
     """
 
-    limits: Limits
-    model: str
+    limits: Limits  # the limits
+    model: str  # whose price counts
     spent: Usage = field(default_factory=Usage)
     by_agent: dict[str, Usage] = field(default_factory=lambda: defaultdict(Usage))
     requests: int = 0

@@ -67,20 +67,13 @@ class Office:
 
 @dataclass
 class Conversation:
-    """One agent from its task to its last message.
+    """One agent from its task to its last message."""
 
-    Args:
-        office: what the run shares.
-        agent: whose page it is.
-        name: `main`, or the dispatching conversation's name and the number of the call.
-        prompt: the first message.
-        more: called with the last text; returns what to say so that the agent goes on, or None to let it end.
-    """
-
-    office: Office
-    agent: Agent
-    name: str
-    prompt: str
+    office: Office  # what the run shares
+    agent: Agent  # whose page it is
+    name: str  # `main`, or the dispatching conversation's name and the number of the call
+    prompt: str  # the first message
+    # called with the last text; returns what to say so that the agent goes on, or None to let it end
     more: Callable[[str], str | None] = lambda text: None
     _turn: int = 0
     _seen: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_WINDOW))

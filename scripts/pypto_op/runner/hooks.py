@@ -33,17 +33,11 @@ class Reply:
 
 @dataclass
 class Hooks:
-    """Runs the hooks of one workspace.
+    """Runs the hooks of one workspace."""
 
-    Args:
-        workspace: the user's workspace, the directory that holds `custom/`.
-        session: the session's name, for the hooks' own log.
-        environment: what the hooks' processes get; default: this process's.
-    """
-
-    workspace: Path
-    session: str = "demo"
-    environment: dict[str, str] | None = None
+    workspace: Path  # the user's workspace, the directory that holds `custom/`
+    session: str = "demo"  # the session's name, for the hooks' own log
+    environment: dict[str, str] | None = None  # what the hooks' processes get; default: this process's
 
     def before(self, agent: str, tool: str, tool_input: dict[str, Any]) -> Reply:
         """Ask the guard whether `agent` may make a call."""

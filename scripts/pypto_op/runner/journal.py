@@ -110,21 +110,14 @@ class Vault:
 
 @dataclass
 class Past:
-    """What the journal says of one conversation: enough to go on where it stopped.
+    """What the journal says of one conversation: enough to go on where it stopped."""
 
-    Attributes:
-        replies: each message of the model, `content` and `stop_reason`.
-        results: by call, what it answered.
-        begun: calls that were begun, finished or not.
-        notes: what the user's side said after a reply, by that reply's number (a stop hook, the state's answer).
-        ended: the last text, once the conversation is over.
-    """
-
-    replies: list[Line] = field(default_factory=list)
-    results: dict[str, Line] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
+    replies: list[Line] = field(default_factory=list)  # each message of the model, `content` and `stop_reason`
+    results: dict[str, Line] = field(default_factory=dict)  # by call, what it answered
+    begun: set[str] = field(default_factory=set)  # calls that were begun, finished or not
+    # what the user's side said after a reply, by that reply's number (a stop hook, the state's answer)
     notes: dict[int, str] = field(default_factory=dict)
-    ended: Line | None = None
+    ended: Line | None = None  # the last text, once the conversation is over
 
 
 class NotOurs(LimitReached):

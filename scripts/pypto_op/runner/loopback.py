@@ -20,31 +20,21 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of the model, or of a service in trouble.
+    """One answer of the model, or of a service in trouble."""
 
-    Attributes:
-        content: the blocks of the message, as the API returns them: text and tool_use.
-        status: another HTTP status than 200 is an error of the service, with `error` as its message.
-        error: the message of such an error.
-        kind: the error's type, such as `rate_limit_error`.
-        headers: further headers, such as `retry-after`.
-        cut_after: end the stream after this many events, without a word; None sends it all.
-        stop_reason: why the model stopped; None takes it from the content.
-        usage: tokens that the message says it cost.
-        raw_inputs: text sent in place of a tool's input, by the number of its block.
-        page: a page for a browser, sent in place of everything else; None sends none.
-    """
-
+    # the blocks of the message, as the API returns them: text and tool_use
     content: list[dict[str, Any]] = field(default_factory=list)
-    status: int = 200
-    error: str = ""
-    kind: str = "api_error"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cut_after: int | None = None
-    stop_reason: str | None = None
+    status: int = 200  # another HTTP status than 200 is an error of the service, with `error` as its message
+    error: str = ""  # the message of such an error
+    kind: str = "api_error"  # the error's type, such as `rate_limit_error`
+    headers: Mapping[str, str] = field(default_factory=dict)  # further headers, such as `retry-after`
+    cut_after: int | None = None  # end the stream after this many events, without a word; None sends it all
+    stop_reason: str | None = None  # why the model stopped; None takes it from the content
+    # tokens that the message says it cost
     usage: Mapping[str, int] = field(default_factory=lambda: {"input_tokens": 1, "output_tokens": 1})
+    # text sent in place of a tool's input, by the number of its block
     raw_inputs: Mapping[int, str] = field(default_factory=dict)
-    page: str | None = None
+    page: str | None = None  # a page for a browser, sent in place of everything else; None sends none
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the stream of this answer; `name` makes the message's id."""

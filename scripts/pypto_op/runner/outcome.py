@@ -18,36 +18,22 @@ _REMINDERS = 2
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run has to bring about.
+    """What a run has to bring about."""
 
-    Attributes:
-        workspace: the folder that holds `custom/`.
-        op: the operator's name; None takes the one whose state moved last.
-        since: when the run began (seconds since the epoch): a state that moved for the last time before is none of its work.
-        targeted: whether a time is to be reached, so that stage 7 belongs to it.
-    """
-
-    workspace: Path
-    op: str | None
-    since: float
-    targeted: bool = False
+    workspace: Path  # the folder that holds `custom/`
+    op: str | None  # the operator's name; None takes the one whose state moved last
+    since: float  # when the run began (seconds since the epoch): a state that moved for the last time before is none of its work
+    targeted: bool = False  # whether a time is to be reached, so that stage 7 belongs to it
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where an operator stands.
+    """Where an operator stands."""
 
-    Attributes:
-        op_dir: its folder; None where the run made no operator.
-        finished: every stage that was asked for is complete, and every frozen file is as it was.
-        said: the same in words, with what could come next.
-        steps: how many steps the state has taken.
-    """
-
-    op_dir: Path | None
-    finished: bool
-    said: str
-    steps: int = 0
+    op_dir: Path | None  # its folder; None where the run made no operator
+    finished: bool  # every stage that was asked for is complete, and every frozen file is as it was
+    said: str  # the same in words, with what could come next
+    steps: int = 0  # how many steps the state has taken
 
 
 def standing(asked: Asked) -> Standing:

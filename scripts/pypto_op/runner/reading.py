@@ -48,21 +48,13 @@ class Cut(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """One message of the model.
+    """One message of the model."""
 
-    Attributes:
-        content: its blocks, as the API wants them back.
-        stop_reason: why it stopped.
-        usage: what it cost.
-        broken: by the number of a block, why the input of that call is no JSON object.
-        mended: the content is not quite what came.
-    """
-
-    content: list[dict[str, Any]]
-    stop_reason: str
-    usage: Usage = field(default_factory=Usage)
-    broken: dict[int, str] = field(default_factory=dict)
-    mended: bool = False
+    content: list[dict[str, Any]]  # its blocks, as the API wants them back
+    stop_reason: str  # why it stopped
+    usage: Usage = field(default_factory=Usage)  # what it cost
+    broken: dict[int, str] = field(default_factory=dict)  # by the number of a block, why the input of that call is no JSON object
+    mended: bool = False  # the content is not quite what came
 
     @property
     def text(self) -> str:
@@ -80,15 +72,12 @@ class _Idle(threading.Thread):
 
     Args:
         response: the response; its socket is shut, which another thread may do while one reads.
-
-    Attributes:
-        said: what was wrong; "" as long as nothing is.
     """
 
     def __init__(self, response: Any) -> None:
         super().__init__(daemon=True)
         self._response, self._over, self._last = response, threading.Event(), time.monotonic()
-        self.said = ""
+        self.said = ""  # what was wrong; "" as long as nothing is
 
     def heard(self) -> None:
         """Note that a part of the message came."""

@@ -34,17 +34,11 @@ _LONGEST = 110
 
 @dataclass
 class Screen:
-    """Prints what happens.
+    """Prints what happens."""
 
-    Args:
-        console: where to print.
-        budget: what the run has spent.
-        hide: takes secrets out of a text.
-    """
-
-    console: Console
-    budget: Budget
-    hide: Callable[[str], str]
+    console: Console  # where to print
+    budget: Budget  # what the run has spent
+    hide: Callable[[str], str]  # takes secrets out of a text
     stage: str = "-"
 
     def turn(self, agent: str, text: str) -> None:

@@ -54,39 +54,24 @@ class _Declared(BetaBuiltinFunctionTool):
 
 @dataclass(frozen=True)
 class Question:
-    """What stays the same in a conversation.
+    """What stays the same in a conversation."""
 
-    Attributes:
-        agent: who asks.
-        conversation: its name.
-        system: the agent's page and skills.
-        tools: definitions.
-    """
-
-    agent: str
-    conversation: str
-    system: list[dict[str, Any]]
-    tools: Sequence[dict[str, Any]]
+    agent: str  # who asks
+    conversation: str  # its name
+    system: list[dict[str, Any]]  # the agent's page and skills
+    tools: Sequence[dict[str, Any]]  # definitions
 
 
 @dataclass
 class Service:
-    """The Messages API, with back-off and a budget.
+    """The Messages API, with back-off and a budget."""
 
-    Args:
-        client: the SDK's client, without retries of its own.
-        model: the model's name.
-        budget: what may be spent.
-        tell: called with one line when the service makes the run wait.
-        hide: takes secrets out of what the service says.
-        lost: called with the agent and the cost of a message that came in part: nobody gets it, and it was paid for.
-    """
-
-    client: anthropic.Anthropic
-    model: str
-    budget: Budget
-    tell: Callable[[str], None]
-    hide: Callable[[str], str]
+    client: anthropic.Anthropic  # the SDK's client, without retries of its own
+    model: str  # the model's name
+    budget: Budget  # what may be spent
+    tell: Callable[[str], None]  # called with one line when the service makes the run wait
+    hide: Callable[[str], str]  # takes secrets out of what the service says
+    # called with the agent and the cost of a message that came in part: nobody gets it, and it was paid for
     lost: Callable[[str, Usage], None] = lambda agent, usage: None
     _heard: bool = False
 

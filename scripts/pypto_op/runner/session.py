@@ -45,25 +45,15 @@ _LEADS = {"headless": [], "bare": ["--bare"]}
 
 @dataclass(frozen=True)
 class Order:
-    """What the user asks for.
+    """What the user asks for."""
 
-    Attributes:
-        request: the sentence; empty with `resume`.
-        op: the operator's name, where the user fixed it.
-        target_us: the time that the kernel should take, in microseconds.
-        model: the model's name; None takes the earlier part's, ANTHROPIC_MODEL, or the default.
-        limits: what may be spent.
-        leads: who leads: `headless`, this program; `bare`, the model alone; or a client.
-        replay: the transcript that is played, or None.
-    """
-
-    request: str = ""
-    op: str | None = None
-    target_us: float | None = None
-    model: str | None = None
-    limits: Limits = Limits()
-    leads: str = "headless"
-    replay: Path | None = None
+    request: str = ""  # the sentence; empty with `resume`
+    op: str | None = None  # the operator's name, where the user fixed it
+    target_us: float | None = None  # the time that the kernel should take, in microseconds
+    model: str | None = None  # the model's name; None takes the earlier part's, ANTHROPIC_MODEL, or the default
+    limits: Limits = Limits()  # what may be spent
+    leads: str = "headless"  # who leads: `headless`, this program; `bare`, the model alone; or a client
+    replay: Path | None = None  # the transcript that is played, or None
 
     @property
     def goes_on(self) -> str:
@@ -82,17 +72,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Access:
-    """How the service is reached.
+    """How the service is reached."""
 
-    Attributes:
-        key: for `x-api-key`; None where a bearer token is used.
-        bearer: for `Authorization`.
-        base_url: None is the SDK's own.
-    """
-
-    key: str | None = None
-    bearer: str | None = None
-    base_url: str | None = None
+    key: str | None = None  # for `x-api-key`; None where a bearer token is used
+    bearer: str | None = None  # for `Authorization`
+    base_url: str | None = None  # None is the SDK's own
 
     def client(self) -> anthropic.Anthropic:
         """Return the SDK's client.
@@ -112,21 +96,13 @@ class Access:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes:
-        code: the exit code.
-        why: one line; empty when the operator is finished.
-        text: the orchestrator's last message.
-        standing: what the state says.
-        summary: for `--json`.
-    """
-
-    code: int
-    why: str
-    text: str
-    standing: Standing
-    summary: dict[str, Any]
+    code: int  # the exit code
+    why: str  # one line; empty when the operator is finished
+    text: str  # the orchestrator's last message
+    standing: Standing  # what the state says
+    summary: dict[str, Any]  # for `--json`
 
 
 class Run(ABC):

@@ -28,13 +28,9 @@ place of a secret: write the same text where the secret is needed.
 
 @dataclass
 class Team:
-    """Every agent of the bundle, ready to be asked.
+    """Every agent of the bundle, ready to be asked."""
 
-    Args:
-        workspace: named to the agents; the same for all of a run, so that their prompts can be cached.
-    """
-
-    workspace: Path
+    workspace: Path  # named to the agents; the same for all of a run, so that their prompts can be cached
 
     @cached_property
     def agents(self) -> Mapping[str, Agent]:

@@ -30,17 +30,11 @@ _VOLATILE = ("attempt",)
 
 @dataclass(frozen=True)
 class Expected:
-    """What a call's result must be like.
+    """What a call's result must be like."""
 
-    Attributes:
-        refused: whether it is an error; None does not care.
-        told: texts that it must hold.
-        whole: all of it, compared without numbers and places; None does not care.
-    """
-
-    refused: bool | None = None
-    told: tuple[str, ...] = ()
-    whole: str | None = None
+    refused: bool | None = None  # whether it is an error; None does not care
+    told: tuple[str, ...] = ()  # texts that it must hold
+    whole: str | None = None  # all of it, compared without numbers and places; None does not care
 
 
 @dataclass(frozen=True)
@@ -53,21 +47,13 @@ class Turn:
 
 @dataclass
 class Script:
-    """A whole transcript.
+    """A whole transcript."""
 
-    Attributes:
-        path: its file.
-        prompt: the first message to the orchestrator.
-        op: the operator's name, where the run fixed it.
-        workspace: where it was recorded; empty where people wrote it.
-        conversations: by name, who speaks and each turn.
-    """
-
-    path: Path
-    prompt: str
-    op: str | None
-    workspace: str = ""
-    conversations: dict[str, tuple[str, list[Turn]]] = field(default_factory=dict)
+    path: Path  # its file
+    prompt: str  # the first message to the orchestrator
+    op: str | None  # the operator's name, where the run fixed it
+    workspace: str = ""  # where it was recorded; empty where people wrote it
+    conversations: dict[str, tuple[str, list[Turn]]] = field(default_factory=dict)  # by name, who speaks and each turn
 
 
 def load(path: Path) -> Script:

@@ -21,17 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a gate wants judged.
+    """What a gate wants judged."""
 
-    Attributes:
-        phase: k of the cumulative module file; None for the integrated impl.
-        levels: suite levels that must be covered; None for the whole suite.
-        modes: modes that must all pass, with numbers.
-    """
-
-    phase: int | None
-    levels: tuple[str, ...] | None
-    modes: tuple[str, ...]
+    phase: int | None  # k of the cumulative module file; None for the integrated impl
+    levels: tuple[str, ...] | None  # suite levels that must be covered; None for the whole suite
+    modes: tuple[str, ...]  # modes that must all pass, with numbers
 
 
 class Question(Enum):

@@ -27,15 +27,10 @@ aten = torch.ops.aten
 
 @dataclass
 class Site:
-    """One expression of a golden.
+    """One expression of a golden."""
 
-    Attributes:
-        expression: its source text, as `sites.normalised` writes it.
-        kind: what is computed there: `difference`, `sum`, `matmul` or `scan`.
-    """
-
-    expression: str
-    kind: str
+    expression: str  # its source text, as `sites.normalised` writes it
+    kind: str  # what is computed there: `difference`, `sum`, `matmul` or `scan`
     _cells: list[torch.Tensor] = field(default_factory=list)
 
     def add(self, conditions: torch.Tensor) -> None:
@@ -64,16 +59,13 @@ class Conditions(DispatchMode):
 
     Args:
         file: the golden's file; its expressions name the sites.
-
-    Attributes:
-        calls: operators that ran.
     """
 
     def __init__(self, file: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._file = file
         self._sites: dict[tuple[str, str], Site] = {}
-        self.calls = 0
+        self.calls = 0  # operators that ran
 
     def sites(self) -> list[Site]:
         """Return every site, in the order of first use."""
@@ -90,7 +82,7 @@ class Conditions(DispatchMode):
             with self:
                 return finer(*args, **kwargs)
         measure = _MEASURES.get(func._schema.name.split("::")[-1].rstrip("_"))
-        if measure is None or not _floating(args):
+        if measure is None or not any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in args[:2]):
             return func(*args, **kwargs)
         kind, magnitude = measure
         terms = magnitude(*args, **kwargs)  # before the call: an in-place operator destroys its operand
@@ -108,10 +100,6 @@ class Conditions(DispatchMode):
             cells = cells[torch.isfinite(terms) & torch.isfinite(result)]
         if cells.numel():
             self._sites.setdefault((expression, kind), Site(expression, kind)).add(cells.to(torch.float64))
-
-
-def _floating(args: Sequence[Any]) -> bool:
-    return any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in args[:2])
 
 
 def _abs(value: Any) -> Any:

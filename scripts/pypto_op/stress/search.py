@@ -38,34 +38,22 @@ _SCALES = (1.0, 30.0, 0.1)
 
 @dataclass(frozen=True)
 class Goal:
-    """What is searched for.
+    """What is searched for."""
 
-    Attributes:
-        condition: the wanted condition number.
-        seed: makes the search repeatable.
-        runs: golden runs that it may cost.
-    """
-
-    condition: float
-    seed: int = 42
-    runs: int = MOST_RUNS
+    condition: float  # the wanted condition number
+    seed: int = 42  # makes the search repeatable
+    runs: int = MOST_RUNS  # golden runs that it may cost
 
 
 @dataclass
 class Found:
-    """The best recipe of a search.
+    """The best recipe of a search."""
 
-    Attributes:
-        recipe: its steps; [] when nothing made the expression cancel more than ordinary inputs do.
-        reached: the condition number on the goal's seed.
-        plain: the condition number without a recipe.
-        runs: golden runs that it cost.
-    """
-
+    # its steps; [] when nothing made the expression cancel more than ordinary inputs do
     recipe: Recipe = field(default_factory=list)
-    reached: float = 0.0
-    plain: float = 0.0
-    runs: int = 0
+    reached: float = 0.0  # the condition number on the goal's seed
+    plain: float = 0.0  # the condition number without a recipe
+    runs: int = 0  # golden runs that it cost
 
 
 Score = Callable[[Recipe], float]

@@ -30,30 +30,19 @@ _TRIALS = 6
 
 @dataclass
 class Verdict:
-    """What became of a survivor.
+    """What became of a survivor."""
 
-    Attributes:
-        reason: why it is refused; "" for an accepted one.
-        labels: P0 case, in every dtype of the suite -> its shape and dtype in words.
-        before: P0 case -> the kernel's microseconds.
-        after: the candidate's.
-        others: shape and dtype of an ordinary case of the suite, of another shape -> (the kernel's microseconds, the
-            accepted candidate's): the search did not ask about them.
-        noise: the spread of the kernel's times on equal inputs, as a share.
-        cases: how many cases of the suite it passed.
-        mutants: how many faults, each of which the suite sees in the kernel, were planted into the candidate too.
-        killed: (of the kernel's, of the candidate's) how many the suite kills.
-    """
-
-    reason: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-    before: dict[str, float] = field(default_factory=dict)
-    after: dict[str, float] = field(default_factory=dict)
+    reason: str = ""  # why it is refused; "" for an accepted one
+    labels: dict[str, str] = field(default_factory=dict)  # P0 case, in every dtype of the suite -> its shape and dtype in words
+    before: dict[str, float] = field(default_factory=dict)  # P0 case -> the kernel's microseconds
+    after: dict[str, float] = field(default_factory=dict)  # the candidate's
+    # shape and dtype of an ordinary case of the suite, of another shape -> (the kernel's microseconds, the accepted candidate's):
+    # the search did not ask about them
     others: dict[str, tuple[float, float]] = field(default_factory=dict)
-    noise: float = 0.0
-    cases: int = 0
-    mutants: int = 0
-    killed: tuple[int, int] = (0, 0)
+    noise: float = 0.0  # the spread of the kernel's times on equal inputs, as a share
+    cases: int = 0  # how many cases of the suite it passed
+    mutants: int = 0  # how many faults, each of which the suite sees in the kernel, were planted into the candidate too
+    killed: tuple[int, int] = (0, 0)  # (of the kernel's, of the candidate's) how many the suite kills
 
 
 class Gatekeeper:

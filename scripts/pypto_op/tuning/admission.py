@@ -23,59 +23,35 @@ _TUNING_STAGE = 7
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants.
+    """What a caller wants."""
 
-    Attributes:
-        seconds: of search and judging together (`Budget`).
-        trials: the most candidates.
-        target_us: for the largest P0 shape; None: as fast as can be.
-        resume: go on with an earlier search of the same kernel.
-        mode: where; None: the device where there is one, else the simulator.
-        jobs: candidates at once.
-        mutants: on how many planted faults the mutation score is compared.
-        seed: of the search.
-        write: put the best candidate in the kernel's place.
-        pool: where candidates are timed; None: on this machine. A cluster is for `sim` alone: two devices are two clocks.
-    """
-
-    seconds: float
-    trials: int
-    target_us: float | None = None
-    resume: bool = False
-    mode: Mode | None = None
-    jobs: int = 1
-    mutants: int = 8
-    seed: int = 11
-    write: bool = True
+    seconds: float  # of search and judging together (`Budget`)
+    trials: int  # the most candidates
+    target_us: float | None = None  # for the largest P0 shape; None: as fast as can be
+    resume: bool = False  # go on with an earlier search of the same kernel
+    mode: Mode | None = None  # where; None: the device where there is one, else the simulator
+    jobs: int = 1  # candidates at once
+    mutants: int = 8  # on how many planted faults the mutation score is compared
+    seed: int = 11  # of the search
+    write: bool = True  # put the best candidate in the kernel's place
+    # where candidates are timed; None: on this machine. A cluster is for `sim` alone: two devices are two clocks.
     pool: Pool | None = None
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """An operator whose kernel may be tuned now.
+    """An operator whose kernel may be tuned now."""
 
-    Attributes:
-        ws: the operator.
-        contract: its documents.
-        mode: where it is timed.
-        verdict: the sealed PASS for exactly the kernel's bytes.
-        begun: when it was asked, on the monotonic clock.
-    """
-
-    ws: OpWorkspace
-    contract: Contract
-    mode: Mode
-    verdict: Mapping[str, Any]
-    begun: float
+    ws: OpWorkspace  # the operator
+    contract: Contract  # its documents
+    mode: Mode  # where it is timed
+    verdict: Mapping[str, Any]  # the sealed PASS for exactly the kernel's bytes
+    begun: float  # when it was asked, on the monotonic clock
 
 
 @contextmanager
 def admitted(ws: OpWorkspace, request: Request) -> Iterator[Admitted]:
     """Say whether a kernel may be tuned, and keep other searches of it away meanwhile.
-
-    Args:
-        ws: the operator.
-        request: what is wanted.
 
     Raises:
         ContractError: no PASS for exactly these bytes, no budget, nothing to resume, or another stage.

@@ -26,19 +26,12 @@ _CALLS = 200
 
 @dataclass(frozen=True)
 class Question:
-    """One text, and what it is compared with.
+    """One text, and what it is compared with."""
 
-    Attributes:
-        text: of a candidate.
-        base: case -> time of the kernel itself.
-        best_times: case -> time of the best candidate so far; {} before there is one.
-        best: its ratio.
-    """
-
-    text: str
-    base: Mapping[str, float]
-    best_times: Mapping[str, float]
-    best: float
+    text: str  # of a candidate
+    base: Mapping[str, float]  # case -> time of the kernel itself
+    best_times: Mapping[str, float]  # case -> time of the best candidate so far; {} before there is one
+    best: float  # its ratio
 
     def asked(self, clock: Clock) -> tuple[Timed, float]:
         """Time the text, then compare it on a few cases if it is worth that; return what it did, and after how many seconds."""
@@ -53,11 +46,7 @@ class Question:
 
 
 class Questions:
-    """Questions as jobs.
-
-    Args:
-        clock: answers them in this process.
-    """
+    """Questions as jobs."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -82,17 +71,11 @@ class Questions:
 
 @dataclass(frozen=True)
 class ClockWork:
-    """What another process needs to answer as this one's clock would.
+    """What another process needs to answer as this one's clock would."""
 
-    Attributes:
-        parcel: the operator.
-        mode: where kernels run.
-        limits: what a candidate may use.
-    """
-
-    parcel: Parcel
-    mode: Mode
-    limits: Limits
+    parcel: Parcel  # the operator
+    mode: Mode  # where kernels run
+    limits: Limits  # what a candidate may use
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:

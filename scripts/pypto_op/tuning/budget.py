@@ -12,17 +12,11 @@ _LEAST_SEARCH = 0.5
 
 @dataclass(frozen=True)
 class Budget:
-    """Seconds of a whole tuning, counted from when it is made.
+    """Seconds of a whole tuning, counted from when it is made."""
 
-    Attributes:
-        seconds: of all.
-        verdict_seconds: what the judge took for the kernel.
-        begun: when, on the monotonic clock.
-    """
-
-    seconds: float
-    verdict_seconds: float
-    begun: float = field(default_factory=time.monotonic)
+    seconds: float  # of all
+    verdict_seconds: float  # what the judge took for the kernel
+    begun: float = field(default_factory=time.monotonic)  # when, on the monotonic clock
 
     @property
     def judging(self) -> float:

@@ -27,23 +27,14 @@ class Kind(Word):
 
 @dataclass(frozen=True)
 class Choice:
-    """A place of the kernel that decides about its speed and, if all is well, about nothing else.
+    """A place of the kernel that decides about its speed and, if all is well, about nothing else."""
 
-    Attributes:
-        key: names it, within the kernel and for every sitting of a search.
-        kind: what it is about.
-        line: of the kernel's file, where it is made.
-        options: what it could be, as text; the first is what the kernel says now.
-        under: key of the choice that must have its second option, so that this one counts; "" for none.
-        unless: key of a choice whose second option makes this one void; "" for none.
-    """
-
-    key: str
-    kind: Kind
-    line: int
-    options: tuple[str, ...]
-    under: str = ""
-    unless: str = ""
+    key: str  # names it, within the kernel and for every sitting of a search
+    kind: Kind  # what it is about
+    line: int  # of the kernel's file, where it is made
+    options: tuple[str, ...]  # what it could be, as text; the first is what the kernel says now
+    under: str = ""  # key of the choice that must have its second option, so that this one counts; "" for none
+    unless: str = ""  # key of a choice whose second option makes this one void; "" for none
 
     @property
     def now(self) -> str:

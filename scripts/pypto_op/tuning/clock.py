@@ -51,21 +51,14 @@ def _sweep(room: Path) -> None:
 
 @dataclass
 class Timed:
-    """What a text did on some cases.
+    """What a text did on some cases."""
 
-    Attributes:
-        times: case -> microseconds; only of cases that ran and were right.
-        figures: case -> the figures of its place, such as utilisation and tasks.
-        fault: the first thing that was wrong, in words; "" for nothing.
-        failed: the case that was wrong; "" for none.
-        ran: numbers came back, so that what is wrong is the numbers.
-    """
-
-    times: dict[str, float] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)  # case -> microseconds; only of cases that ran and were right
+    # case -> the figures of its place, such as utilisation and tasks
     figures: dict[str, Mapping[str, float]] = field(default_factory=dict)
-    fault: str = ""
-    failed: str = ""
-    ran: bool = True
+    fault: str = ""  # the first thing that was wrong, in words; "" for nothing
+    failed: str = ""  # the case that was wrong; "" for none
+    ran: bool = True  # numbers came back, so that what is wrong is the numbers
 
     def join(self, other: Timed) -> None:
         """Take over what another run of the same text found."""

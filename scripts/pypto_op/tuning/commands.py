@@ -52,7 +52,7 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
 
     with Pool(pool) as there:
         chosen = None if mode is None else Mode(mode)
-        request = Request(mode=chosen, jobs=jobs or _default_jobs(), write=not dry_run, pool=there, **wanted)
+        request = Request(mode=chosen, jobs=jobs or max(1, min(4, os.cpu_count() or 1)), write=not dry_run, pool=there, **wanted)
         with admitted(ws, request) as operator:  # before the next line brings torch
             from pypto_op.tuning import pages, report
             from pypto_op.tuning.tune import tune_operator
@@ -64,11 +64,6 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     else:
         _show(tuned, written)
     return int(ExitCode.OK if tuned.met else ExitCode.FAIL)
-
-
-def _default_jobs() -> int:
-    """Return how many candidates are tried at once."""
-    return max(1, min(4, os.cpu_count() or 1))
 
 
 def _show(tuned: Tuned, written: list[Path]) -> None:

@@ -16,15 +16,10 @@ _DEBUG = "debug_options"
 
 @dataclass(frozen=True)
 class Found:
-    """A choice, and how a candidate that takes another option differs.
+    """A choice, and how a candidate that takes another option differs."""
 
-    Attributes:
-        choice: it.
-        edit: adds to the edits what an option asks for.
-    """
-
-    choice: Choice
-    edit: Callable[[Edits, str], None]
+    choice: Choice  # it
+    edit: Callable[[Edits, str], None]  # adds to the edits what an option asks for
 
 
 class Kernel:

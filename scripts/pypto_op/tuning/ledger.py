@@ -49,39 +49,22 @@ class Fate(Word):
 
 @dataclass
 class Candidate:
-    """One candidate.
+    """One candidate."""
 
-    Attributes:
-        number: in the order of trials.
-        origin: who proposed it: "baseline", "rule of thumb", "neighbour", "model".
-        assignment: what differs from the kernel.
-        digest: of its text.
-        diff: against the kernel, unified.
-        fate: see there.
-        reason: why, in words; "" for survivors.
-        times: case -> microseconds.
-        ratio: geometric mean of its times over the baseline's; None where it has none.
-        seconds: that it cost.
-    """
-
-    number: int
-    origin: str
-    assignment: dict[str, str]
-    digest: str
-    diff: str
-    fate: Fate
-    reason: str = ""
-    times: dict[str, float] = field(default_factory=dict)
-    ratio: float | None = None
-    seconds: float = 0.0
+    number: int  # in the order of trials
+    origin: str  # who proposed it: "baseline", "rule of thumb", "neighbour", "model"
+    assignment: dict[str, str]  # what differs from the kernel
+    digest: str  # of its text
+    diff: str  # against the kernel, unified
+    fate: Fate  # see there
+    reason: str = ""  # why, in words; "" for survivors
+    times: dict[str, float] = field(default_factory=dict)  # case -> microseconds
+    ratio: float | None = None  # geometric mean of its times over the baseline's; None where it has none
+    seconds: float = 0.0  # that it cost
 
 
 def alone(room: Path) -> Lock:
-    """Return the lock of a folder of searches, not yet taken: two searches would write one kernel.
-
-    Args:
-        room: the folder, which exists.
-    """
+    """Return the lock of a folder of searches, not yet taken: two searches would write one kernel."""
     path = room / "lock"
     busy = InfraError("another search of this operator is running", file=path, remedy="wait for it, or stop it, then try again")
     return Lock(path, seconds=0, busy=busy)

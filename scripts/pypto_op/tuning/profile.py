@@ -28,29 +28,17 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Shape:
-    """One P0 shape.
+    """One P0 shape."""
 
-    Attributes:
-        case: its case.
-        label: shape and dtype in words.
-        us: the cost model's time of all launches.
-        work: what the operator has to do.
-        bound: what physics allows.
-        launches: as the cost model saw them.
-        analyses: of each launch.
-        levers: of the longest launch, the most promising first.
-        figures: of the clock.
-    """
-
-    case: Mapping[str, Any]
-    label: str
-    us: float
-    work: Work
-    bound: Bound
-    launches: list[Launch]
-    analyses: list[Analysis]
-    levers: list[Lever]
-    figures: Mapping[str, float]
+    case: Mapping[str, Any]  # its case
+    label: str  # shape and dtype in words
+    us: float  # the cost model's time of all launches
+    work: Work  # what the operator has to do
+    bound: Bound  # what physics allows
+    launches: list[Launch]  # as the cost model saw them
+    analyses: list[Analysis]  # of each launch
+    levers: list[Lever]  # of the longest launch, the most promising first
+    figures: Mapping[str, float]  # of the clock
 
     @property
     def share(self) -> float:

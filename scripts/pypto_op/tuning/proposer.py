@@ -51,17 +51,11 @@ class Space(Protocol):
 
 @dataclass
 class Proposal:
-    """A candidate that is to be tried.
+    """A candidate that is to be tried."""
 
-    Attributes:
-        assignment: what differs from the kernel.
-        origin: who proposed it.
-        trial: Optuna's; what becomes of it is told to the study.
-    """
-
-    assignment: dict[str, str]
-    origin: str
-    trial: optuna.trial.Trial
+    assignment: dict[str, str]  # what differs from the kernel
+    origin: str  # who proposed it
+    trial: optuna.trial.Trial  # Optuna's; what becomes of it is told to the study
 
 
 class Proposer:

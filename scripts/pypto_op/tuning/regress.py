@@ -26,21 +26,13 @@ Note = Callable[[str], None]
 
 @dataclass
 class Step:
-    """One of the four steps.
+    """One of the four steps."""
 
-    Attributes:
-        name: "precision", "suite", "layout" or "performance".
-        passed: nothing got worse.
-        told: what was found, in words.
-        then: what to do about it; "" where it passed.
-        figures: what was measured.
-    """
-
-    name: str
-    passed: bool
-    told: str
-    then: str = ""
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    name: str  # "precision", "suite", "layout" or "performance"
+    passed: bool  # nothing got worse
+    told: str  # what was found, in words
+    then: str = ""  # what to do about it; "" where it passed
+    figures: Mapping[str, Any] = field(default_factory=dict)  # what was measured
 
 
 def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambda words: None) -> list[Step]:

@@ -12,18 +12,13 @@ Change = Callable[[cst.CSTNode], cst.CSTNode]
 
 @dataclass
 class Edits:
-    """What a candidate differs by, said of nodes of the kernel's tree (compared by identity).
+    """What a candidate differs by, said of nodes of the kernel's tree (compared by identity)."""
 
-    Attributes:
-        changes: node -> makes of the updated node what stands in its place.
-        lifted: statement -> the loop that it leaves.
-        exchanged: outer loop -> the loop that is the last statement of its body.
-        kept_between: statements of an exchanged pair's inner body that stay outside of the new inner loop.
-    """
-
-    changes: dict[cst.CSTNode, Change] = field(default_factory=dict)
-    lifted: dict[cst.CSTNode, cst.For] = field(default_factory=dict)
+    changes: dict[cst.CSTNode, Change] = field(default_factory=dict)  # node -> makes of the updated node what stands in its place
+    lifted: dict[cst.CSTNode, cst.For] = field(default_factory=dict)  # statement -> the loop that it leaves
+    # outer loop -> the loop that is the last statement of its body
     exchanged: dict[cst.For, cst.For] = field(default_factory=dict)
+    # statements of an exchanged pair's inner body that stay outside of the new inner loop
     kept_between: set[cst.CSTNode] = field(default_factory=set)
 
 

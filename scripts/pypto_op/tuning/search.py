@@ -28,44 +28,26 @@ _SLOW = 4.0
 
 @dataclass(frozen=True)
 class Wish:
-    """What a search may cost, and what would end it.
+    """What a search may cost, and what would end it."""
 
-    Attributes:
-        seconds: no candidate is begun so long after the first.
-        trials: no more candidates than these, those of an earlier sitting included.
-        target_us: stop when the time of the largest P0 shape is at most this.
-        jobs: candidates at once.
-        seed: of all that is drawn.
-    """
-
-    seconds: float
-    trials: int
-    target_us: float | None = None
-    jobs: int = 1
-    seed: int = 11
+    seconds: float  # no candidate is begun so long after the first
+    trials: int  # no more candidates than these, those of an earlier sitting included
+    target_us: float | None = None  # stop when the time of the largest P0 shape is at most this
+    jobs: int = 1  # candidates at once
+    seed: int = 11  # of all that is drawn
 
 
 @dataclass
 class Outcome:
-    """What a search found.
+    """What a search found."""
 
-    Attributes:
-        baseline: the kernel itself.
-        candidates: all others, in the order of trials.
-        importance: choice -> its share of the differences.
-        refused: proposals that the hardware's limits ruled out, none of which was run.
-        seconds: on the clock, of this sitting.
-        tried: candidates that were run in this sitting; the others were known.
-        ended: why it ended, in words.
-    """
-
-    baseline: Candidate
-    candidates: list[Candidate]
-    importance: Mapping[str, float]
-    refused: int
-    seconds: float
-    tried: int
-    ended: str
+    baseline: Candidate  # the kernel itself
+    candidates: list[Candidate]  # all others, in the order of trials
+    importance: Mapping[str, float]  # choice -> its share of the differences
+    refused: int  # proposals that the hardware's limits ruled out, none of which was run
+    seconds: float  # on the clock, of this sitting
+    tried: int  # candidates that were run in this sitting; the others were known
+    ended: str  # why it ended, in words
 
     def ranking(self, noise: float) -> list[Candidate]:
         """Return the survivors that are faster than the baseline by more than the noise, the fastest first."""

@@ -20,31 +20,18 @@ _TOP, _LOW = 8.0, 0.05
 
 @dataclass(frozen=True)
 class Search:
-    """What the page shows.
+    """What the page shows."""
 
-    Attributes:
-        name: of the operator.
-        sentences: what came of the search.
-        before: case -> time of the kernel itself, in `unit`.
-        chosen: the accepted candidate, or None.
-        gain: times as fast as before; 1 without a chosen one.
-        candidates: in the order of trials.
-        importance: choice -> its share of the differences, 0 to 1, the largest first.
-        unit: of all times, as people read it.
-        labels: case -> its name on the page; without one the case's own.
-        cannot_say: what these times cannot say; "" on a device.
-    """
-
-    name: str
-    sentences: Sequence[str]
-    before: Mapping[str, float]
-    chosen: Candidate | None
-    gain: float
-    candidates: Sequence[Candidate]
-    importance: Mapping[str, float]
-    unit: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    cannot_say: str = ""
+    name: str  # of the operator
+    sentences: Sequence[str]  # what came of the search
+    before: Mapping[str, float]  # case -> time of the kernel itself, in `unit`
+    chosen: Candidate | None  # the accepted candidate, or None
+    gain: float  # times as fast as before; 1 without a chosen one
+    candidates: Sequence[Candidate]  # in the order of trials
+    importance: Mapping[str, float]  # choice -> its share of the differences, 0 to 1, the largest first
+    unit: str  # of all times, as people read it
+    labels: Mapping[str, str] = field(default_factory=dict)  # case -> its name on the page; without one the case's own
+    cannot_say: str = ""  # what these times cannot say; "" on a device
 
 
 def search(shown: Search) -> str:

@@ -22,9 +22,6 @@ Edit = Callable[[Edits, str], None]
 class TritonKernel:
     """An implementation, with the same questions as `kernel.Kernel`.
 
-    Args:
-        source: its text.
-
     Raises:
         ContractError: the text does not parse.
     """

@@ -40,35 +40,20 @@ Note = Callable[[str], None]
 
 @dataclass
 class Tuned:
-    """What came of a search.
+    """What came of a search."""
 
-    Attributes:
-        target: where it was timed.
-        before: the implementation itself.
-        candidates: in the order of trials.
-        chosen: the accepted one, or None.
-        gain: times as fast, as `pypto-op triton compare` says; None without one.
-        seconds: of the search.
-        timings: benchmarks that this sitting ran.
-        combinations: of all options: what `triton.autotune` would time, given the same.
-        resumed: candidates that an earlier sitting had tried.
-        ended: why the search ended, in words.
-        importance: choice -> its share of the differences.
-        written: it lies in the implementation's place, with a PASS.
-    """
-
-    target: str
-    before: Candidate
-    candidates: list[Candidate] = field(default_factory=list)
-    chosen: Candidate | None = None
-    gain: float | None = None
-    seconds: float = 0.0
-    timings: int = 0
-    combinations: int = 0
-    resumed: int = 0
-    ended: str = "every trial was made"
-    importance: dict[str, float] = field(default_factory=dict)
-    written: bool = False
+    target: str  # where it was timed
+    before: Candidate  # the implementation itself
+    candidates: list[Candidate] = field(default_factory=list)  # in the order of trials
+    chosen: Candidate | None = None  # the accepted one, or None
+    gain: float | None = None  # times as fast, as `pypto-op triton compare` says; None without one
+    seconds: float = 0.0  # of the search
+    timings: int = 0  # benchmarks that this sitting ran
+    combinations: int = 0  # of all options: what `triton.autotune` would time, given the same
+    resumed: int = 0  # candidates that an earlier sitting had tried
+    ended: str = "every trial was made"  # why the search ended, in words
+    importance: dict[str, float] = field(default_factory=dict)  # choice -> its share of the differences
+    written: bool = False  # it lies in the implementation's place, with a PASS
 
 
 def tune_triton(

@@ -36,39 +36,22 @@ Note = Callable[[str], None]
 
 @dataclass
 class Tuned:
-    """What came of it.
+    """What came of it."""
 
-    Attributes:
-        ws: the operator.
-        mode: where it was timed.
-        outcome: of the search.
-        chosen: the accepted candidate, or None.
-        verdict: of the accepted candidate, else of the last that was judged, else None.
-        judged: every candidate that the gatekeeper was asked about.
-        kernel: with its choices.
-        labels: P0 case -> shape and dtype in words; the largest first.
-        written: the candidate lies in the kernel's place.
-        target_us: what was asked for.
-        noise: of the clock.
-        judging_seconds: on the clock, for all survivors, the verdict in the kernel's place included.
-        budget_seconds: what search and judging together were given.
-        resumed: candidates that an earlier sitting had tried.
-    """
-
-    ws: OpWorkspace
-    mode: Mode
-    outcome: Outcome
-    kernel: Kernel
-    labels: dict[str, str]
-    target_us: float | None
-    noise: float
-    chosen: Candidate | None = None
-    verdict: Verdict | None = None
-    judged: list[Candidate] = field(default_factory=list)
-    written: bool = False
-    judging_seconds: float = 0.0
-    budget_seconds: float = 0.0
-    resumed: int = 0
+    ws: OpWorkspace  # the operator
+    mode: Mode  # where it was timed
+    outcome: Outcome  # of the search
+    kernel: Kernel  # with its choices
+    labels: dict[str, str]  # P0 case -> shape and dtype in words; the largest first
+    target_us: float | None  # what was asked for
+    noise: float  # of the clock
+    chosen: Candidate | None = None  # the accepted candidate, or None
+    verdict: Verdict | None = None  # of the accepted candidate, else of the last that was judged, else None
+    judged: list[Candidate] = field(default_factory=list)  # every candidate that the gatekeeper was asked about
+    written: bool = False  # the candidate lies in the kernel's place
+    judging_seconds: float = 0.0  # on the clock, for all survivors, the verdict in the kernel's place included
+    budget_seconds: float = 0.0  # what search and judging together were given
+    resumed: int = 0  # candidates that an earlier sitting had tried
 
     @property
     def met(self) -> bool:

@@ -19,15 +19,11 @@ _CONSTANTS = ("full", "full_like", "new_full", "scalar_tensor", "masked_fill", "
 
 
 class HalfRange(DispatchMode):
-    """While active, each float32 and bfloat16 number beyond 65504 that a golden computes becomes infinite; rounding stays.
-
-    Attributes:
-        orders_values: as of `Reordered`, which takes ties otherwise.
-    """
+    """While active, each float32 and bfloat16 number beyond 65504 that a golden computes becomes infinite; rounding stays."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.orders_values = False
+        self.orders_values = False  # as of `Reordered`, which takes ties otherwise
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

@@ -33,25 +33,15 @@ Fold = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Order:
-    """One honest way to add up.
+    """One honest way to add up."""
 
-    Attributes:
-        name: as policies and reports name it.
-        fold: sums the last axis.
-        k_block: terms of a matmul that are contracted at once.
-        by_terms: contract a matmul of few products term by term, each product rounded.
-        combine: adds the partial products of a matmul, in the order of K.
-        backwards: walk sums, K and scans from the end.
-        apart: take a sum of differences as the difference of two sums (`twins.differences`).
-    """
-
-    name: str
-    fold: Fold
-    k_block: int
-    combine: Callable[[Sequence[torch.Tensor]], torch.Tensor]
-    backwards: bool = False
-    apart: bool = False
-    by_terms: bool = False
+    name: str  # as policies and reports name it
+    fold: Fold  # sums the last axis
+    k_block: int  # terms of a matmul that are contracted at once
+    combine: Callable[[Sequence[torch.Tensor]], torch.Tensor]  # adds the partial products of a matmul, in the order of K
+    backwards: bool = False  # walk sums, K and scans from the end
+    apart: bool = False  # take a sum of differences as the difference of two sums (`twins.differences`)
+    by_terms: bool = False  # contract a matmul of few products term by term, each product rounded
 
 
 def _one_by_one(terms: torch.Tensor) -> torch.Tensor:

@@ -48,15 +48,12 @@ class Padding(DispatchMode):
 
     Args:
         counts: such products count; what the golden writes out itself counts anyway.
-
-    Attributes:
-        met: there was padding that this mode may have treated otherwise than the golden as it stands.
     """
 
     def __init__(self, *, counts: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._counts = counts
-        self.met = False
+        self.met = False  # there was padding that this mode may have treated otherwise than the golden as it stands
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

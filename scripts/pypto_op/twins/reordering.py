@@ -50,9 +50,6 @@ class Reordered(DispatchMode):
     Args:
         twin: one of `HONEST`.
         storage: the dtype that `rounded_operands` rounds to; None or a wide one: nothing is rounded.
-
-    Attributes:
-        orders_values: an operator ran whose ties the twin `other_ties` resolves otherwise.
     """
 
     def __init__(self, twin: str, storage: torch.dtype | None = None) -> None:
@@ -64,7 +61,7 @@ class Reordered(DispatchMode):
         self._ways: dict[int, tuple[bool, Callable[..., Any] | None, Callable[..., Any] | None]] = {}
         narrow = storage in (torch.float16, torch.bfloat16)
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
-        self.orders_values = False
+        self.orders_values = False  # an operator ran whose ties the twin `other_ties` resolves otherwise
         self._means = means.Means()
         self._salt = list(ORDERS).index(twin) if twin in ORDERS else 0
 

@@ -49,13 +49,9 @@ _NO_PLOTS = "#!/bin/sh\n# pypto starts its plotting scripts as `python3`; nobody
 
 @dataclass(frozen=True)
 class NativeTools:
-    """What was built.
+    """What was built."""
 
-    Attributes:
-        folder: the cache entry.
-    """
-
-    folder: Path
+    folder: Path  # the cache entry
 
     @property
     def cost_model_switch(self) -> Path:

@@ -26,13 +26,9 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/opt")
 
 @dataclass(frozen=True)
 class _Alone(Fence):
-    """A fence that lets through the installed packages, the scratch folder and one file.
+    """A fence that lets through the installed packages, the scratch folder and one file."""
 
-    Attributes:
-        installed: folders of Python and of what is installed there.
-    """
-
-    installed: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()  # folders of Python and of what is installed there
 
     def may_read(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be read."""

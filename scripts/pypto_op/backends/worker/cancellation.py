@@ -30,17 +30,11 @@ Make = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden that is measured.
+    """A golden that is measured."""
 
-    Attributes:
-        function: it.
-        file: where it is written; its expressions name what cancels.
-        around: is entered around each call.
-    """
-
-    function: Callable[..., Any]
-    file: Path
-    around: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    function: Callable[..., Any]  # it
+    file: Path  # where it is written; its expressions name what cancels
+    around: AbstractContextManager[Any] = field(default_factory=nullcontext)  # is entered around each call
 
     def measured(self, values: Sequence[Any]) -> tuple[Conditions, list[torch.Tensor]]:
         """Run it in float64 and return what its sums did, and its outputs."""
@@ -66,15 +60,10 @@ def conditions(golden: Golden, message: Mapping[str, Any], values: Sequence[Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """What one run of a golden says of every expression.
+    """What one run of a golden says of every expression."""
 
-    Attributes:
-        sites: what cancels; of each only its condition number is kept.
-        useful: its answer still tells right from wrong.
-    """
-
-    sites: list[Site]
-    useful: bool
+    sites: list[Site]  # what cancels; of each only its condition number is kept
+    useful: bool  # its answer still tells right from wrong
 
 
 class Readings:
@@ -83,19 +72,15 @@ class Readings:
     Args:
         golden, make, order: the reference, `make_inputs` of the operator, the names of the golden's arguments.
         message: of `find`; what one search wants of it does not matter.
-
-    Attributes:
-        inputs: of the case without a recipe.
-        calls: operators of torch in one run.
     """
 
     def __init__(self, golden: Golden, make: Make, order: Sequence[str], message: Mapping[str, Any]) -> None:
         self._golden, self._make, self._order, self._message = golden, make, order, message
         self._known: dict[str, Reading] = {}
-        self.inputs = self._made([], 0)
+        self.inputs = self._made([], 0)  # of the case without a recipe
         probe, self._plain = golden.measured([self.inputs[name] for name in order])
         self._limits = [_limit(leaf, self.inputs) for leaf in self._plain]
-        self.calls = probe.calls
+        self.calls = probe.calls  # operators of torch in one run
 
     def of(self, recipe: Recipe, offset: int = 0) -> Reading:
         """Return what a recipe does, on the case's seed or one after it."""

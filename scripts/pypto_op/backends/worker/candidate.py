@@ -36,17 +36,11 @@ _SEED = 1_592_653_589
 
 @dataclass(frozen=True)
 class _Others:
-    """The calls on other values than a case's.
+    """The calls on other values than a case's."""
 
-    Attributes:
-        floats: what was done to the floats, and that call.
-        whole: likewise for integers.
-        refused: there are floats, or integers that are data, and the wrapper raises on all others.
-    """
-
-    floats: tuple[Change, Call] | None = None
-    whole: tuple[Change, Call] | None = None
-    refused: bool = False
+    floats: tuple[Change, Call] | None = None  # what was done to the floats, and that call
+    whole: tuple[Change, Call] | None = None  # likewise for integers
+    refused: bool = False  # there are floats, or integers that are data, and the wrapper raises on all others
 
 
 class Candidate:

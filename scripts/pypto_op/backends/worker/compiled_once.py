@@ -25,17 +25,11 @@ _NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class _Program:
-    """What a device would keep.
+    """What a device would keep."""
 
-    Attributes:
-        module: pypto's holder of compiled programs; held, so that no other gets its identity.
-        told: what pypto was told while it was built.
-        sizes: of the tensors of that launch.
-    """
-
-    module: Any
-    told: tuple[Token, ...]
-    sizes: str
+    module: Any  # pypto's holder of compiled programs; held, so that no other gets its identity
+    told: tuple[Token, ...]  # what pypto was told while it was built
+    sizes: str  # of the tensors of that launch
 
 
 class Programs:

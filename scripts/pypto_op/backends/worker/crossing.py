@@ -38,14 +38,11 @@ class Crossing:
     Args:
         numeric: kernels are computed by the calculator, so each launch must give it values.
         replaced: returns the names by which the looks work and that stand for something else now.
-
-    Attributes:
-        fault: what the candidate did there that it may not do, "" for nothing; of all launches since it was read.
     """
 
     def __init__(self, *, numeric: bool, replaced: Callable[[], list[str]]) -> None:
         self._numeric, self._replaced = numeric, replaced
-        self.fault = ""
+        self.fault = ""  # what the candidate did there that it may not do, "" for nothing; of all launches since it was read
         self._tensors: list[torch.Tensor] = []
         self._before: dict[int, bytes] = {}
         self._left: dict[int, bytes] | None = None

@@ -33,21 +33,14 @@ _WIDE_BITS = 32
 
 @dataclass
 class Step:
-    """One call of the native golden that may decide.
+    """One call of the native golden that may decide."""
 
-    Attributes:
-        name: of the function.
-        narrowed: the dtype below 32 bits that a wider float was rounded to; None for every other step.
-        decides: the result is no rounding of a float: a whole number, an order, a comparison.
-        operands: the floats that were rounded, ordered or compared, by their place among the arguments.
-        used: something was made from what was rounded; an output's last rounding is not used.
-    """
-
-    name: str
-    narrowed: torch.dtype | None
-    decides: bool
+    name: str  # of the function
+    narrowed: torch.dtype | None  # the dtype below 32 bits that a wider float was rounded to; None for every other step
+    decides: bool  # the result is no rounding of a float: a whole number, an order, a comparison
+    # the floats that were rounded, ordered or compared, by their place among the arguments
     operands: Mapping[int, torch.Tensor] = field(default_factory=dict)
-    used: bool = False
+    used: bool = False  # something was made from what was rounded; an output's last rounding is not used
 
     @property
     def whole(self) -> bool:

@@ -38,10 +38,6 @@ class Doubled(TorchFunctionMode):
         steps: of the golden as it stands, on the same inputs (`decisions.Recorder`); without them nothing is rounded.
         way: values near a tie fall as this way has it (`near_ties.moved`); 0: as they are.
         narrow: the dtypes that are replaced.
-
-    Attributes:
-        ways: how many ways there are to tell, after a run; 0 where nothing lay near a tie.
-        codes: the ties are those of roundings to whole numbers, of nothing else.
     """
 
     def __init__(self, steps: Sequence[Step] = (), way: int = 0, narrow: frozenset[torch.dtype] = _NARROW) -> None:
@@ -50,8 +46,8 @@ class Doubled(TorchFunctionMode):
         self._done = 0
         self._aligned = bool(steps)
         self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
-        self.ways = 0
-        self.codes = True
+        self.ways = 0  # how many ways there are to tell, after a run; 0 where nothing lay near a tie
+        self.codes = True  # the ties are those of roundings to whole numbers, of nothing else
 
     def __torch_function__(
         self,

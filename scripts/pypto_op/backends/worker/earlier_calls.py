@@ -26,32 +26,20 @@ _HELD_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class _Result:
-    """One output of an earlier call.
+    """One output of an earlier call."""
 
-    Attributes:
-        call: number of the call.
-        position: of the output.
-        leaf: its very memory.
-        digest: of its elements when the call returned.
-    """
-
-    call: int
-    position: int
-    leaf: torch.Tensor
-    digest: bytes
+    call: int  # number of the call
+    position: int  # of the output
+    leaf: torch.Tensor  # its very memory
+    digest: bytes  # of its elements when the call returned
 
 
 class EarlierCalls:
-    """The calls that the judge made in this process.
-
-    Attributes:
-        count: how many.
-        values: the inputs of the latest one.
-    """
+    """The calls that the judge made in this process."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.values: list[Any] = []
+        self.count = 0  # how many
+        self.values: list[Any] = []  # the inputs of the latest one
         self._results: list[_Result] = []
         self._inputs: list[torch.Tensor] = []
         self._objects: list[list[torch.Tensor]] = []

@@ -45,25 +45,18 @@ class Change:
     stay as they are. An 8-bit float, which a product would round, gets another magnitude, and an integer another integer: the
     next in a drawn cycle. Factors, cycle, and which float gets which factor are drawn: where the candidate knew them, it could
     compute from what the change leaves as it is.
-
-    Attributes:
-        sign: of the factors.
-        mixed: some floats keep their sign.
-        small: dtypes of the 8-bit floats.
-        between: smallest and largest integer of each dtype that changes, each of which has a cycle of its own; empty: integers
-            stay, otherwise floats do.
-        reflects: integers are reflected in the middle of all, which leaves them ordered, for a wrapper that refuses others.
-        factors: for floats.
-        key: decides which float gets which factor, and the cycle.
     """
 
-    sign: int = -1
-    mixed: bool = False
-    small: tuple[torch.dtype, ...] = ()
+    sign: int = -1  # of the factors
+    mixed: bool = False  # some floats keep their sign
+    small: tuple[torch.dtype, ...] = ()  # dtypes of the 8-bit floats
+    # smallest and largest integer of each dtype that changes, each of which has a cycle of its own; empty: integers stay,
+    # otherwise floats do
     between: Mapping[torch.dtype, tuple[int, int]] = field(default_factory=dict)
+    # integers are reflected in the middle of all, which leaves them ordered, for a wrapper that refuses others
     reflects: bool = False
-    factors: tuple[float, float] = field(default_factory=_drawn_factors)
-    key: int = field(default_factory=_drawn_key)
+    factors: tuple[float, float] = field(default_factory=_drawn_factors)  # for floats
+    key: int = field(default_factory=_drawn_key)  # decides which float gets which factor, and the cycle
 
     def apply(self, value: Any) -> Any:
         """Return an input as the changed run gets it: tensors, also nested ones; everything else stays."""
@@ -150,17 +143,11 @@ NARROW = (torch.int8, torch.uint8)
 
 @dataclass(frozen=True)
 class Given:
-    """A tensor as the host handed it to a kernel.
+    """A tensor as the host handed it to a kernel."""
 
-    Attributes:
-        value: a copy of it.
-        new: which elements are values that no input and no earlier kernel argument holds.
-        kept: its memory was a kernel's in an earlier call.
-    """
-
-    value: torch.Tensor
-    new: torch.Tensor
-    kept: bool
+    value: torch.Tensor  # a copy of it
+    new: torch.Tensor  # which elements are values that no input and no earlier kernel argument holds
+    kept: bool  # its memory was a kernel's in an earlier call
 
     @property
     def digest(self) -> str:
@@ -188,23 +175,17 @@ class Given:
 
 @dataclass
 class Call:
-    """What kernels got in one call of the wrapper.
+    """What kernels got in one call of the wrapper."""
 
-    Attributes:
-        tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
-        handed: likewise, trivial ones included.
-        numbers: "launch.arguments", "launch.shapes", "launch.memory", "launch.kernel", "launch.returned" -> numbers, in order.
-        trivial: the keys of `handed` that `tensors` lacks -> which input it is a copy of, or where it is empty.
-        values: the inputs, and what the host handed over.
-        reads: how often the host read a float tensor's values.
-    """
-
+    # "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants
     tensors: dict[str, Given] = field(default_factory=dict)
-    handed: dict[str, Given] = field(default_factory=dict)
+    handed: dict[str, Given] = field(default_factory=dict)  # likewise, trivial ones included
+    # "launch.arguments", "launch.shapes", "launch.memory", "launch.kernel", "launch.returned" -> numbers, in order
     numbers: dict[str, tuple[Token, ...]] = field(default_factory=dict)
+    # the keys of `handed` that `tensors` lacks -> which input it is a copy of, or where it is empty
     trivial: dict[str, str] = field(default_factory=dict)
-    values: list[torch.Tensor] = field(default_factory=list)
-    reads: int = 0
+    values: list[torch.Tensor] = field(default_factory=list)  # the inputs, and what the host handed over
+    reads: int = 0  # how often the host read a float tensor's values
 
     def told(self) -> str:
         """Return a hash of the numbers, and of which trivial tensors were handed over."""

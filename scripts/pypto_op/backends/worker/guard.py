@@ -91,19 +91,12 @@ _HIDDEN_KINDS = frozenset(
 
 @dataclass(frozen=True)
 class Fence:
-    """Where a candidate may read and write.
+    """Where a candidate may read and write."""
 
-    Attributes:
-        scratch: may be read and written.
-        workspace: the operator, whose goldens, tests and `eval/` may not be read.
-        own: files that may be read wherever they lie: the candidate itself.
-        hidden: further files and folders that may not be read.
-    """
-
-    scratch: str
-    workspace: OpWorkspace
-    own: tuple[str, ...]
-    hidden: tuple[str, ...]
+    scratch: str  # may be read and written
+    workspace: OpWorkspace  # the operator, whose goldens, tests and `eval/` may not be read
+    own: tuple[str, ...]  # files that may be read wherever they lie: the candidate itself
+    hidden: tuple[str, ...]  # further files and folders that may not be read
 
     def may_read(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be read."""

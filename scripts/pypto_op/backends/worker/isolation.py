@@ -27,19 +27,12 @@ _SLACK_MB = 4096
 
 @dataclass(frozen=True)
 class Enclosure:
-    """What a session may touch.
+    """What a session may touch."""
 
-    Attributes:
-        scratch: the session's folder, writable.
-        hidden: files and folders that look empty inside.
-        read_only: nothing but `scratch` can be written.
-        offline: there is no network.
-    """
-
-    scratch: Path
-    hidden: tuple[Path, ...] = field(default=())
-    read_only: bool = True
-    offline: bool = True
+    scratch: Path  # the session's folder, writable
+    hidden: tuple[Path, ...] = field(default=())  # files and folders that look empty inside
+    read_only: bool = True  # nothing but `scratch` can be written
+    offline: bool = True  # there is no network
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Enclosure:

@@ -47,12 +47,7 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def live(document: dict[str, Any], channel: socket.socket) -> NoReturn:
-    """Play the role that `document` names; never returns.
-
-    Args:
-        document: the session's document.
-        channel: the socket to the judge.
-    """
+    """Play the role that `document` names; never returns."""
     code = 1
     try:
         _set_up(document)

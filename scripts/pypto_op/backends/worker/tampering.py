@@ -49,7 +49,7 @@ class Snapshot:
     """
 
     def __init__(self, more: Iterable[str] = ()) -> None:
-        self._modules = _own_modules()
+        self._modules = {name: m for name, m in list(sys.modules.items()) if name.partition(".")[0] == _PACKAGE}
         self._active_modes = _modes()
         spaces: dict[str, Any] = {
             "ast": ast,
@@ -208,10 +208,6 @@ def _remembers(table: Any, before: list[int]) -> bool:
 def _contents(table: Any) -> tuple[list[int], Any]:
     """Return the identities in a table, and a copy that keeps them from being given to others."""
     return _ids(table), table.copy()
-
-
-def _own_modules() -> dict[str, ModuleType]:
-    return {name: m for name, m in list(sys.modules.items()) if name.partition(".")[0] == _PACKAGE}
 
 
 def _modes() -> int:

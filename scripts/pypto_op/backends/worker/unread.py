@@ -16,10 +16,6 @@ def unread(golden: Callable[..., Any], values: Sequence[Any]) -> list[torch.Tens
 
     An element whose gradient is zero may matter all the same, so the masks are a guess; who uses one asks the golden again.
 
-    Args:
-        golden: the reference.
-        values: its arguments.
-
     Returns:
         One bool mask per argument, of its shape for a floating tensor, else empty; [] where there are no gradients.
     """

@@ -28,27 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a case expects of a run.
+    """What a case expects of a run."""
 
-    Attributes:
-        names: the outputs' names, in order, as the contract gives them.
-        input_names: the inputs' names, for messages.
-        policy: the tolerance.
-        precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
-        keep_map: called with the worst output's name and its error map, where somebody wants to see it.
-        natural: a twin policy that must hold beside `policy`: the error must also be one that honest code makes.
-        behind: the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too.
-        either: where honest rounding does not need that, `behind` holds alone.
-    """
-
-    names: Sequence[str]
-    input_names: Sequence[str]
-    policy: Policy
-    precision: bool
+    names: Sequence[str]  # the outputs' names, in order, as the contract gives them
+    input_names: Sequence[str]  # the inputs' names, for messages
+    policy: Policy  # the tolerance
+    precision: bool  # numbers are compared; otherwise leaf count, shapes and dtypes only
+    # called with the worst output's name and its error map, where somebody wants to see it
     keep_map: Callable[[str, list[list[float]]], None] | None = None
+    # a twin policy that must hold beside `policy`: the error must also be one that honest code makes
     natural: Policy | None = None
+    # the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too
     behind: Policy | None = None
-    either: bool = False
+    either: bool = False  # where honest rounding does not need that, `behind` holds alone
 
     def policies(self, natural_share: float) -> list[Policy]:
         """Return every policy that must hold, the case's own first.
@@ -69,28 +61,20 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Reference:
-    """The golden's answer on the inputs of a trial.
+    """The golden's answer on the inputs of a trial."""
 
-    Attributes:
-        native: the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs.
-        exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
-        twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
-        condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
-        natural_share: how much of the tolerance behind a named policy honest rounding takes (`judge.cases.natural`).
-        ways: gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked
-            only when an output is not close, () where the golden does not run so.
-        reordered: gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`).
-        unfit: why nothing can be compared with this answer, though it is one; "" where it can.
-    """
-
-    native: RunResult
-    exact: RunResult | None = None
+    native: RunResult  # the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs
+    exact: RunResult | None = None  # the golden on float64 inputs, where a policy wants a truth apart from honest rounding
+    # the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them
     twins: Mapping[str, RunResult] = field(default_factory=dict)
-    condition: float | None = None
-    natural_share: float = 0.0
+    condition: float | None = None  # how badly the golden's sums cancel on these inputs, where the case wants them to
+    natural_share: float = 0.0  # how much of the tolerance behind a named policy honest rounding takes (`judge.cases.natural`)
+    # gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked only when an
+    # output is not close, () where the golden does not run so
     ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
+    # gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`)
     reordered: Callable[[str], RunResult] | None = None
-    unfit: str = ""
+    unfit: str = ""  # why nothing can be compared with this answer, though it is one; "" where it can
     _known_bounds: dict[tuple[Policy, int], TwinBounds] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def runs(self) -> list[RunResult]:

@@ -37,12 +37,7 @@ _MEASURED_BY = ("twins", "comparison", "judge", "compare.py", "documents/policy.
 
 
 class Measured:
-    """The figures of one golden; several threads may ask and note.
-
-    Args:
-        ws: the operator.
-        sessions: run its golden.
-    """
+    """The figures of one golden; several threads may ask and note."""
 
     def __init__(self, ws: OpWorkspace, sessions: Sequence[ReferenceSession]) -> None:
         self._ws, self._sessions = ws, sessions

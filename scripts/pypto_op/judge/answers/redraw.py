@@ -47,13 +47,7 @@ def draws(seed: int) -> Iterator[int]:
 
 
 def cancels(golden: Golden, inputs: Sequence[Value], policy: Policy) -> bool:
-    """Whether honest orders of the golden take more of the tolerance on these inputs than a case may leave them.
-
-    Args:
-        golden: runs it on inputs (`References.golden`).
-        inputs: of the draw.
-        policy: the tolerance.
-    """
+    """Whether honest orders of the golden take more of the tolerance on these inputs than a case may leave them."""
     native = golden(inputs)
     if native.outcome is not Outcome.OK:
         return False

@@ -33,25 +33,15 @@ class MisfitInputs(ContractError):
 
 @dataclass(frozen=True)
 class Contract:
-    """What an operator promises.
+    """What an operator promises."""
 
-    Attributes:
-        workspace: the operator.
-        interfaces: inputs, modules and outputs.
-        suite: the cases.
-        suite_source: "file", or "derived" when there is no suite file.
-        policy: the tolerance of the whole operator.
-        policy_given: the caller named the policy, so it also overrules the cases' own tolerances.
-        other_tolerance: the caller's policy is not the one of SPEC.md.
-    """
-
-    workspace: OpWorkspace
-    interfaces: Interfaces
-    suite: Suite
-    suite_source: str
-    policy: Policy
-    policy_given: bool
-    other_tolerance: bool = False
+    workspace: OpWorkspace  # the operator
+    interfaces: Interfaces  # inputs, modules and outputs
+    suite: Suite  # the cases
+    suite_source: str  # "file", or "derived" when there is no suite file
+    policy: Policy  # the tolerance of the whole operator
+    policy_given: bool  # the caller named the policy, so it also overrules the cases' own tolerances
+    other_tolerance: bool = False  # the caller's policy is not the one of SPEC.md
     said: Sequence[str] = ()
     """SPEC.md's `shape_constraints`, with what `input_ranges` says of values."""
     rows: Mapping[str, rows.Rows] = field(default_factory=dict)
@@ -220,10 +210,6 @@ def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
 
     The case's atol and rtol are about its own dtype; an output of another one (a float32 sum of 16-bit inputs) keeps the
     operator's.
-
-    Args:
-        policy: the operator's.
-        case: of the suite.
 
     Raises:
         ContractError: there is no such policy.

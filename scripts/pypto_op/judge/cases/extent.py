@@ -81,12 +81,7 @@ def named_modes(per_mode: Mapping[Mode, Status], selection: Mapping[str, Any]) -
 
 
 def nothing_compared(contract: Contract, ran: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the report's `error` for a run in which everything passed and no number was compared.
-
-    Args:
-        contract: the documents.
-        ran: the cases that were judged.
-    """
+    """Return the report's `error` for a run in which everything passed and no number was compared."""
     others = [item for item in contract.cases if checks_precision(item) and item not in ran]
     if others:
         levels = ", ".join(sorted({str(item["level"]) for item in others}))

@@ -64,17 +64,12 @@ _TRIES = 12
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn.
+    """What was drawn."""
 
-    Attributes:
-        cases: one per dynamic axis at most, and one of the axes that are fixed per build; `inputs.FRESH` marks them.
-        left_out: id -> why there is no case for an axis.
-        of_the_build: id of the case with other sizes of the axes that are fixed per build; "" where there is none.
-    """
-
+    # one per dynamic axis at most, and one of the axes that are fixed per build; `inputs.FRESH` marks them
     cases: list[dict[str, Any]]
-    left_out: dict[str, str]
-    of_the_build: str = ""
+    left_out: dict[str, str]  # id -> why there is no case for an axis
+    of_the_build: str = ""  # id of the case with other sizes of the axes that are fixed per build; "" where there is none
 
 
 def draw(contract: Contract, seed: int) -> Drawn:

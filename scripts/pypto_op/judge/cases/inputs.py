@@ -49,17 +49,11 @@ def checks_precision(case: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Stress:
-    """What a case of `cancellation_stress` wants (verifier seed, B.6).
+    """What a case of `cancellation_stress` wants (verifier seed, B.6)."""
 
-    Attributes:
-        expression: of the golden; the sum that shall cancel.
-        quantile: the share of the cells that shall reach it.
-        condition: the wanted condition number sum|terms| / |sum|.
-    """
-
-    expression: str
-    quantile: float
-    condition: float
+    expression: str  # of the golden; the sum that shall cancel
+    quantile: float  # the share of the cells that shall reach it
+    condition: float  # the wanted condition number sum|terms| / |sum|
 
 
 def stress_of(case: Mapping[str, Any]) -> Stress | None:

@@ -29,15 +29,10 @@ PREFIX = "inspection_"
 
 @dataclass(frozen=True)
 class Probe:
-    """One inspection buffer.
+    """One inspection buffer."""
 
-    Attributes:
-        name: the probe, without the prefix.
-        function: the golden's companion that gives the reference.
-    """
-
-    name: str
-    function: str
+    name: str  # the probe, without the prefix
+    function: str  # the golden's companion that gives the reference
 
     @property
     def buffer(self) -> str:

@@ -13,25 +13,15 @@ from pypto_op.workspace import OpWorkspace, parse_phase
 
 @dataclass(frozen=True)
 class Subject:
-    """One implementation and its reference, compared at one boundary (direct mode).
+    """One implementation and its reference, compared at one boundary (direct mode)."""
 
-    Attributes:
-        workspace: the operator.
-        impl: the file that is judged; it need not exist.
-        wrapper: the function that is called with the primary inputs.
-        golden: the file of the one golden that is loaded; never another phase's.
-        golden_function: the function in it.
-        phase: k of the cumulative phase M_k; None for the integrated implementation.
-        total_modules: N.
-    """
-
-    workspace: OpWorkspace
-    impl: Path
-    wrapper: str
-    golden: Path
-    golden_function: str
-    phase: int | None
-    total_modules: int
+    workspace: OpWorkspace  # the operator
+    impl: Path  # the file that is judged; it need not exist
+    wrapper: str  # the function that is called with the primary inputs
+    golden: Path  # the file of the one golden that is loaded; never another phase's
+    golden_function: str  # the function in it
+    phase: int | None  # k of the cumulative phase M_k; None for the integrated implementation
+    total_modules: int  # N
 
     @property
     def boundary(self) -> int:

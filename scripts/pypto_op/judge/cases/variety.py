@@ -58,21 +58,13 @@ _DRAW = 'draw it anew for each seed; a case that wants constant values says so i
 
 @dataclass(frozen=True)
 class Sight:
-    """What the two seeds of a case show of one tensor.
+    """What the two seeds of a case show of one tensor."""
 
-    Attributes:
-        data: it holds values that are computed with (floating, 8-bit); otherwise indices, lengths or a mask.
-        moved: some element differs between the seeds.
-        fault: how it fails to vary, in words; "" when it varies.
-        contents: hash of each seed's bytes.
-        single: it has one element, like a scalar.
-    """
-
-    data: bool
-    moved: bool
-    fault: str
-    contents: frozenset[str]
-    single: bool
+    data: bool  # it holds values that are computed with (floating, 8-bit); otherwise indices, lengths or a mask
+    moved: bool  # some element differs between the seeds
+    fault: str  # how it fails to vary, in words; "" when it varies
+    contents: frozenset[str]  # hash of each seed's bytes
+    single: bool  # it has one element, like a scalar
 
 
 @dataclass

@@ -90,19 +90,12 @@ class ModeRecord:
 
 @dataclass
 class Further:
-    """The further calls of one case in one mode (`repeats`).
+    """The further calls of one case in one mode (`repeats`)."""
 
-    Attributes:
-        calls: how many.
-        varied: names of the scalar inputs that were changed alone.
-        not_shown: what could not be tried, a sentence each.
-        planted: what was planted where the golden reads nothing.
-    """
-
-    calls: int = 0
-    varied: list[str] = field(default_factory=list)
-    not_shown: list[str] = field(default_factory=list)
-    planted: list[str] = field(default_factory=list)
+    calls: int = 0  # how many
+    varied: list[str] = field(default_factory=list)  # names of the scalar inputs that were changed alone
+    not_shown: list[str] = field(default_factory=list)  # what could not be tried, a sentence each
+    planted: list[str] = field(default_factory=list)  # what was planted where the golden reads nothing
 
 
 @dataclass

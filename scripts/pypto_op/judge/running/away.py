@@ -24,23 +24,14 @@ MakePlan = Callable[[OpWorkspace, Request, Sequence[Mapping[str, Any]], int], Pl
 
 @dataclass(frozen=True)
 class LanesWork:
-    """What another process needs to judge lanes as this one would.
+    """What another process needs to judge lanes as this one would."""
 
-    Attributes:
-        plan_of: makes the judge's plan.
-        parcel: the operator.
-        request: what was asked for.
-        cases: the selected ones, drawn ones included.
-        seed: the second seed of precision cases.
-        raises: what the wrapper must refuse.
-    """
-
-    plan_of: MakePlan
-    parcel: Parcel
-    request: Request
-    cases: Sequence[Mapping[str, Any]]
-    seed: int
-    raises: Sequence[Mapping[str, Any]] = ()
+    plan_of: MakePlan  # makes the judge's plan
+    parcel: Parcel  # the operator
+    request: Request  # what was asked for
+    cases: Sequence[Mapping[str, Any]]  # the selected ones, drawn ones included
+    seed: int  # the second seed of precision cases
+    raises: Sequence[Mapping[str, Any]] = ()  # what the wrapper must refuse
 
     @classmethod
     def of(
@@ -95,15 +86,10 @@ class _LanesBench:
 
 @dataclass(frozen=True)
 class Told:
-    """What another process brings along with the records of a lane.
+    """What another process brings along with the records of a lane."""
 
-    Attributes:
-        loaded: see `Loaded.files`.
-        files: failure folders and error maps, by path relative to the operator's folder.
-    """
-
-    loaded: Mapping[str, Mapping[str, str]]
-    files: Mapping[str, bytes]
+    loaded: Mapping[str, Mapping[str, str]]  # see `Loaded.files`
+    files: Mapping[str, bytes]  # failure folders and error maps, by path relative to the operator's folder
 
     def bring(self, plan: Plan) -> None:
         """Add it to what this process knows."""

@@ -27,17 +27,11 @@ _DRAWS = 32
 
 @dataclass(frozen=True)
 class Scalar:
-    """One scalar input with another value.
+    """One scalar input with another value."""
 
-    Attributes:
-        answered: the inputs with it, and the golden's answer.
-        value: the value.
-        guessed: no case of the suite has it, so a wrapper may refuse it.
-    """
-
-    answered: Answered
-    value: bool | int | float
-    guessed: bool
+    answered: Answered  # the inputs with it, and the golden's answer
+    value: bool | int | float  # the value
+    guessed: bool  # no case of the suite has it, so a wrapper may refuse it
 
     @property
     def may_be_unfit(self) -> bool:

@@ -24,13 +24,10 @@ def lanes_of(cases: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """Return the positions of a suite's cases, lane by lane, each in the order of the suite.
 
     Cases of equal sizes share a lane, whatever their dtypes, scalars and other knobs: what is kept by shape shows there.
-
-    Args:
-        cases: of the whole suite.
     """
     groups: dict[str, list[int]] = {}
     for position, case in enumerate(cases):
-        groups.setdefault(_sizes(case), []).append(position)
+        groups.setdefault(json.dumps(case.get("shape") or {}, sort_keys=True, default=str), []).append(position)
     count = max(1, min(MOST, len(cases) // CASES_PER_LANE, len(groups)))
     lanes: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count
@@ -62,10 +59,6 @@ def onto_the_first(cases: Sequence[Mapping[str, Any]]) -> frozenset[int]:
             if seen[dtype] % 2:
                 chosen.add(position)
     return frozenset(chosen)
-
-
-def _sizes(case: Mapping[str, Any]) -> str:
-    return json.dumps(case.get("shape") or {}, sort_keys=True, default=str)
 
 
 def _trials(case: Mapping[str, Any]) -> int:

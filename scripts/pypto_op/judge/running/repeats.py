@@ -54,21 +54,13 @@ class _Offer:
 
 @dataclass
 class Repeats:
-    """The further calls of one lane.
+    """The further calls of one lane."""
 
-    Attributes:
-        plan: what is judged.
-        references: answer for changed inputs.
-        sessions: of the lane, by mode.
-        judge: gives the verdict on a run.
-        handed: positions, among the primary inputs, of what the wrapper is called with.
-    """
-
-    plan: Plan
-    references: References
-    sessions: Mapping[Mode, Session]
-    judge: Judge
-    handed: Sequence[int]
+    plan: Plan  # what is judged
+    references: References  # answer for changed inputs
+    sessions: Mapping[Mode, Session]  # of the lane, by mode
+    judge: Judge  # gives the verdict on a run
+    handed: Sequence[int]  # positions, among the primary inputs, of what the wrapper is called with
     _offers: list[_Offer] = field(default_factory=list)
     _known: dict[int, list[Value]] = field(default_factory=dict)
 

@@ -73,11 +73,7 @@ def run_cases(
 
 
 def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many lanes of a suite to run at once on this machine: as many as cores and memory allow.
-
-    Args:
-        cases: of the suite.
-    """
+    """Return how many lanes of a suite to run at once on this machine: as many as cores and memory allow."""
     import os
 
     return max(1, min(os.cpu_count() or 1, available_mb() // WORKER_MB, len(lanes_of(cases))))
@@ -90,15 +86,10 @@ def silence_of(limits: Limits) -> float:
 
 @dataclass(frozen=True)
 class LaneAnswer:
-    """What became of a lane.
+    """What became of a lane."""
 
-    Attributes:
-        records: of its cases.
-        told: where it was judged in another process: what that one brought along (`judge.running.away.Told`).
-    """
-
-    records: Sequence[CaseRecord]
-    told: Any = None
+    records: Sequence[CaseRecord]  # of its cases
+    told: Any = None  # where it was judged in another process: what that one brought along (`judge.running.away.Told`)
 
 
 class Lanes:

@@ -30,21 +30,13 @@ _NUMBERS = frozenset({Reason.MISMATCH, Reason.NON_FINITE, Reason.SHAPE})
 
 @dataclass(frozen=True)
 class Answered:
-    """Inputs that a wrapper was called with, and what the golden says.
+    """Inputs that a wrapper was called with, and what the golden says."""
 
-    Attributes:
-        case: of the suite.
-        seed: of the inputs.
-        inputs: every primary input.
-        reference: the golden's answer.
-        expectation: what the case wants.
-    """
-
-    case: Mapping[str, Any]
-    seed: int
-    inputs: Sequence[Value]
-    reference: Reference
-    expectation: Expectation
+    case: Mapping[str, Any]  # of the suite
+    seed: int  # of the inputs
+    inputs: Sequence[Value]  # every primary input
+    reference: Reference  # the golden's answer
+    expectation: Expectation  # what the case wants
 
 
 class Staleness:

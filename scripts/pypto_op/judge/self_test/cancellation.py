@@ -42,23 +42,14 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stressed:
-    """What the inputs of one case were measured to do.
+    """What the inputs of one case were measured to do."""
 
-    Attributes:
-        case: its id.
-        named: the expression that it is about.
-        wanted: the condition number that its relative gap asks for.
-        promised: the one that its recipe recorded, else what is wanted.
-        reached: that of the expression, or of whichever is worst where the golden has no such expression.
-        sites: condition number of every sum and difference of the golden.
-    """
-
-    case: str
-    named: str
-    wanted: float
-    promised: float
-    reached: float
-    sites: Mapping[str, float]
+    case: str  # its id
+    named: str  # the expression that it is about
+    wanted: float  # the condition number that its relative gap asks for
+    promised: float  # the one that its recipe recorded, else what is wanted
+    reached: float  # that of the expression, or of whichever is worst where the golden has no such expression
+    sites: Mapping[str, float]  # condition number of every sum and difference of the golden
 
     def covers(self, expression: str) -> bool:
         """Whether the case makes this subtraction cancel: the named one as it promises, another as it wants for that one."""
@@ -67,13 +58,6 @@ class Stressed:
 
 def check(contract: Contract, ws: OpWorkspace, session: ReferenceSession, inputs: Mapping[str, list[Value]], suite: Path) -> str:
     """Hold the cancellation cases of a suite to what the golden subtracts.
-
-    Args:
-        contract: of the operator.
-        ws: the operator.
-        session: runs the golden.
-        inputs: case id -> its inputs.
-        suite: the file of the cases.
 
     Returns:
         What was found, in one sentence.
@@ -94,7 +78,7 @@ def check(contract: Contract, ws: OpWorkspace, session: ReferenceSession, inputs
                 where=f"case {stressed.case}",
                 remedy="give it inputs that cancel, or a recipe by `pypto-op harness new` in a copy",
             )
-    waived = _waived(suite)
+    waived = {normalised(str(text)) for text in read_json(suite).get("x_never_cancels", [])} if suite.is_file() else set()
     for expression in found:
         if expression not in waived and not any(stressed.covers(expression) for stressed in told):
             words = f"the golden subtracts ({expression}) and no L5 case has {KEY} for it"
@@ -127,10 +111,6 @@ def _measured(
         sites[site["expression"]] = max(site["condition"], sites.get(site["expression"], 0.0))
     promised = stress.condition if recorded is None else float(recorded)
     return Stressed(case["id"], stress.expression, stress.condition, promised, float(told["reached"]), sites)
-
-
-def _waived(suite: Path) -> set[str]:
-    return {normalised(str(text)) for text in read_json(suite).get("x_never_cancels", [])} if suite.is_file() else set()
 
 
 def _hold_to_search(contract: Contract, ws: OpWorkspace, session: ReferenceSession, expression: str, suite: Path) -> None:

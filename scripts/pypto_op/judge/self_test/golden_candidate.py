@@ -21,15 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An honest order of the golden that a case refuses.
+    """An honest order of the golden that a case refuses."""
 
-    Attributes:
-        sentence: which one, and why.
-        of_whole_numbers: an output of whole numbers differs, which no policy of rounding errors mends.
-    """
-
-    sentence: str
-    of_whole_numbers: bool
+    sentence: str  # which one, and why
+    of_whole_numbers: bool  # an output of whole numbers differs, which no policy of rounding errors mends
 
     def remedy(self, case: Mapping[str, Any]) -> str:
         """Say what to do about the case."""

@@ -28,15 +28,10 @@ NEEDED = ("all zero", "twice as large", "a lost last row")
 
 @dataclass(frozen=True)
 class Planted:
-    """What became of the faults that were planted into the outputs of one case.
+    """What became of the faults that were planted into the outputs of one case."""
 
-    Attributes:
-        seen: (fault, output) pairs that the comparison refused.
-        missed: those that it took for right, in words.
-    """
-
-    seen: frozenset[tuple[str, int]]
-    missed: tuple[str, ...]
+    seen: frozenset[tuple[str, int]]  # (fault, output) pairs that the comparison refused
+    missed: tuple[str, ...]  # those that it took for right, in words
 
 
 def plant(outputs: Leaves, refuses: Refuses, far: Far) -> Planted:

@@ -17,17 +17,11 @@ Edit: TypeAlias = tuple[cst.CSTNode, Replacement]
 
 @dataclass(frozen=True)
 class Operator:
-    """One kind of fault.
+    """One kind of fault."""
 
-    Attributes:
-        name: how it is called on the command line and in reports.
-        fault: what goes wrong, in one line.
-        edits: for a site, every way to plant the fault there.
-    """
-
-    name: str
-    fault: str
-    edits: Callable[[Site], Iterable[Edit]]
+    name: str  # how it is called on the command line and in reports
+    fault: str  # what goes wrong, in one line
+    edits: Callable[[Site], Iterable[Edit]]  # for a site, every way to plant the fault there
 
 
 def expression(code: str, **parts: cst.CSTNode) -> cst.BaseExpression:

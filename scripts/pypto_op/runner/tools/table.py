@@ -20,19 +20,12 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where tools work.
+    """Where tools work."""
 
-    Attributes:
-        workspace: the folder that holds `custom/`.
-        environment: what a shell gets.
-        ends_at: until when a call may last, by `time.monotonic()`.
-        hidden: folders that look empty to a shell, where the machine allows that.
-    """
-
-    workspace: Path
-    environment: Mapping[str, str]
-    ends_at: float = float("inf")
-    hidden: Sequence[str] = ()
+    workspace: Path  # the folder that holds `custom/`
+    environment: Mapping[str, str]  # what a shell gets
+    ends_at: float = float("inf")  # until when a call may last, by `time.monotonic()`
+    hidden: Sequence[str] = ()  # folders that look empty to a shell, where the machine allows that
 
     def path(self, text: str) -> Path:
         """Return the absolute path of a file that a call names."""
@@ -59,21 +52,13 @@ def shows_a_process(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool.
+    """One tool."""
 
-    Attributes:
-        name: its name on the agents' pages.
-        description: what the model is told.
-        schema: JSON Schema of its input.
-        work: takes the place and the input, returns the text of the result.
-        effects: whether a call changes something, so that it must not be repeated unseen.
-    """
-
-    name: str
-    description: str
-    schema: dict[str, Any]
-    work: Callable[[Place, dict[str, Any]], str]
-    effects: bool
+    name: str  # its name on the agents' pages
+    description: str  # what the model is told
+    schema: dict[str, Any]  # JSON Schema of its input
+    work: Callable[[Place, dict[str, Any]], str]  # takes the place and the input, returns the text of the result
+    effects: bool  # whether a call changes something, so that it must not be repeated unseen
 
     @property
     def definition(self) -> dict[str, Any]:

@@ -21,11 +21,6 @@ def benchmark_triton(
 ) -> dict[str, Any]:
     """Time an implementation and write the result.
 
-    Args:
-        project: task and implementation.
-        request: how; None: the defaults.
-        progress: called with each shape's row.
-
     Returns:
         The result (schemas/triton_perf_result.schema.json).
 

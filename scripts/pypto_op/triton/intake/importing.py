@@ -36,27 +36,16 @@ class TaskFails(PyptoOpError):
 
 @dataclass(frozen=True)
 class Request:
-    """How to import.
+    """How to import."""
 
-    Attributes:
-        op_name: name of the operator; None: made of the file's name.
-        folder: where the task goes; None: a folder of the operator's name here.
-        gpu: keep the public sizes, for a device.
-        elements: of the largest tensor, at most.
-        flops: operations of products and convolutions in forward, at most.
-        fixed: variables of the task's module that get this number, and keep it.
-        timeout: seconds for everything that the task's own code does.
-        memory_mb: resident memory of the task's process.
-    """
-
-    op_name: str | None = None
-    folder: Path | None = None
-    gpu: bool = False
-    elements: int = 4096
-    flops: int = 1 << 21
-    fixed: Mapping[str, int] = field(default_factory=dict)
-    timeout: float = 120.0
-    memory_mb: int = 4096
+    op_name: str | None = None  # name of the operator; None: made of the file's name
+    folder: Path | None = None  # where the task goes; None: a folder of the operator's name here
+    gpu: bool = False  # keep the public sizes, for a device
+    elements: int = 4096  # of the largest tensor, at most
+    flops: int = 1 << 21  # operations of products and convolutions in forward, at most
+    fixed: Mapping[str, int] = field(default_factory=dict)  # variables of the task's module that get this number, and keep it
+    timeout: float = 120.0  # seconds for everything that the task's own code does
+    memory_mb: int = 4096  # resident memory of the task's process
 
 
 def import_task(file: Path, request: Request = Request()) -> dict[str, Any]:  # noqa: B008

@@ -13,17 +13,11 @@ _MOST_TRIES = 600
 
 @dataclass(frozen=True)
 class Size:
-    """How large a task is.
+    """How large a task is."""
 
-    Attributes:
-        elements: of its largest tensor: input, weight or output.
-        flops: operations of products and convolutions in forward.
-        known: forward ran, so `flops` and outputs are counted.
-    """
-
-    elements: int
-    flops: int
-    known: bool = True
+    elements: int  # of its largest tensor: input, weight or output
+    flops: int  # operations of products and convolutions in forward
+    known: bool = True  # forward ran, so `flops` and outputs are counted
 
     def below(self, other: Size) -> bool:
         """Whether this one is smaller."""

@@ -6,26 +6,26 @@ import contextlib
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel, KernelFacts
-from pypto_op.triton.static.parts import (
-    Calls,
-    Expressions,
-    Following,
-    Gradients,
-    Imports,
-    Members,
-    Records,
-    Statements,
-    Suspects,
-    Tables,
-)
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import Buffer, Container, Function, Instance, Scope, Tensor, Value
+
+if TYPE_CHECKING:  # expressions hold calls, calls run statements, statements hold expressions: they meet in the machine
+    from pypto_op.triton.static.calls import Calls
+    from pypto_op.triton.static.evaluate import Expressions
+    from pypto_op.triton.static.execute import Statements
+    from pypto_op.triton.static.following import Following
+    from pypto_op.triton.static.gradients import Gradients
+    from pypto_op.triton.static.imports import Imports
+    from pypto_op.triton.static.members import Members
+    from pypto_op.triton.static.records import Records
+    from pypto_op.triton.static.suspects import Suspects
+    from pypto_op.triton.static.tables import Tables
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
@@ -78,57 +78,40 @@ class Frame:
 
 @dataclass
 class Machine:
-    """Everything that the parts of the interpreter share; `interpreter.new_machine` makes one, with its parts.
-
-    Attributes:
-        phase: "import", "init" or "forward": outside forward only what is forbidden everywhere is denied.
-        heap: how surely a launch has written a buffer.
-        lasting: identities of the containers, objects and classes that outlive a call of forward.
-        instances: objects of the file's classes, in the order in which they were made.
-        handed: functions and objects that went to code which is not followed.
-        late_kernels: kernels that were made inside functions.
-        read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
-        addressed: memory whose address the host asked for; it may lie in a table of addresses.
-        absent: packages that the file does without, since they are not installed.
-        operators: the file's own operators of PyTorch ("space.name"), and the functions that they call.
-        compile_time: functions that kernels call while they are compiled.
-        executed: statements and lambdas that were executed in forward, each with its file.
-        changed: names of attributes and variables that forward changes and that outlive it.
-        changed_containers: containers that outlive forward and that it changes.
-        bound: what forward bound to names that outlive it.
-        loops: how many loops are around the present statement.
-        branches: how many conditions that are not known are in the function around it.
-        doubts: how many of them there are in all, around the function's callers too.
-        dead: inside something that does not normally run (an except clause).
-    """
+    """Everything that the parts of the interpreter share; `interpreter.new_machine` makes one, with its parts."""
 
     policy: StaticPolicy
-    phase: str = "import"
-    heap: dict[Buffer, int] = field(default_factory=dict)
+    phase: str = "import"  # "import", "init" or "forward": outside forward only what is forbidden everywhere is denied
+    heap: dict[Buffer, int] = field(default_factory=dict)  # how surely a launch has written a buffer
     findings: list[Finding] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
-    loops: int = 0
-    branches: int = 0
-    doubts: int = 0
-    dead: int = 0
+    loops: int = 0  # how many loops are around the present statement
+    branches: int = 0  # how many conditions that are not known are in the function around it
+    doubts: int = 0  # how many of them there are in all, around the function's callers too
+    dead: int = 0  # inside something that does not normally run (an except clause)
     steps: int = 0
     frames: list[Frame] = field(default_factory=list)
     active: list[cst.CSTNode] = field(default_factory=list)
     modules: dict[Path, Scope] = field(default_factory=dict)
     kept: set[Buffer] = field(default_factory=set)
+    # identities of the containers, objects and classes that outlive a call of forward
     lasting: set[int] = field(default_factory=set)
-    instances: list[Instance] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)  # objects of the file's classes, in the order in which they were made
+    # the file's own operators of PyTorch ("space.name"), and the functions that they call
     operators: dict[str, list[Value]] = field(default_factory=dict)
-    handed: list[Value] = field(default_factory=list)
-    late_kernels: list[Kernel] = field(default_factory=list)
+    handed: list[Value] = field(default_factory=list)  # functions and objects that went to code which is not followed
+    late_kernels: list[Kernel] = field(default_factory=list)  # kernels that were made inside functions
+    # kernels, and device functions of theirs, whose bodies were read for what no device can execute
     read: dict[int, KernelFacts] = field(default_factory=dict)
+    # memory whose address the host asked for; it may lie in a table of addresses
     addressed: set[Buffer] = field(default_factory=set)
-    absent: set[str] = field(default_factory=set)
-    compile_time: list[Function] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)  # packages that the file does without, since they are not installed
+    compile_time: list[Function] = field(default_factory=list)  # functions that kernels call while they are compiled
+    # statements and lambdas that were executed in forward, each with its file
     executed: set[tuple[SourceFile, cst.CSTNode]] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
-    changed_containers: list[Container] = field(default_factory=list)
-    bound: list[Bound] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)  # names of attributes and variables that forward changes and that outlive it
+    changed_containers: list[Container] = field(default_factory=list)  # containers that outlive forward and that it changes
+    bound: list[Bound] = field(default_factory=list)  # what forward bound to names that outlive it
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None
     _seen: set[tuple[int, str]] = field(default_factory=set)
     expressions: Expressions = field(init=False)

@@ -40,13 +40,9 @@ class Reasoned:
 
 @dataclass(frozen=True)
 class StaticPolicy:
-    """The policy, ready to be asked.
+    """The policy, ready to be asked."""
 
-    Attributes:
-        data: the document it was made from.
-    """
-
-    data: Mapping[str, Any]
+    data: Mapping[str, Any]  # the document it was made from
     _calls: dict[str, Names] = field(default_factory=dict)
     _methods: dict[str, Names] = field(default_factory=dict)
     _attributes: dict[str, Names] = field(default_factory=dict)

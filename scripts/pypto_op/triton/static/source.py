@@ -15,19 +15,12 @@ from pypto_op_lint.source import read_source
 
 @dataclass(eq=False)
 class SourceFile:
-    """A parsed file.
+    """A parsed file."""
 
-    Attributes:
-        path: where it lies.
-        module: its tree.
-        name: what messages call it; "" for the file that the user named.
-        root: the folder of the file that the user named, which absolute imports begin at.
-    """
-
-    path: Path
-    module: cst.Module
-    name: str = ""
-    root: Path | None = None
+    path: Path  # where it lies
+    module: cst.Module  # its tree
+    name: str = ""  # what messages call it; "" for the file that the user named
+    root: Path | None = None  # the folder of the file that the user named, which absolute imports begin at
     _lines: dict[cst.CSTNode, int] = field(default_factory=dict)
     _located: bool = False
 

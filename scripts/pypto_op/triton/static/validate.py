@@ -62,18 +62,12 @@ def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, A
 
 @dataclass(frozen=True)
 class Reading:
-    """What the static check says of a file, and what it looked at to say so.
+    """What the static check says of a file, and what it looked at to say so."""
 
-    Attributes:
-        result: of `validate_file`.
-        programs: the jitted functions whose bodies were read.
-        absent: packages that must not be there.
-        executed: where the statements begin that were executed in forward, and the lambdas that were called there.
-    """
-
-    result: dict[str, Any]
-    programs: frozenset[Program] = frozenset()
-    absent: frozenset[str] = frozenset()
+    result: dict[str, Any]  # of `validate_file`
+    programs: frozenset[Program] = frozenset()  # the jitted functions whose bodies were read
+    absent: frozenset[str] = frozenset()  # packages that must not be there
+    # where the statements begin that were executed in forward, and the lambdas that were called there
     executed: frozenset[Line] = frozenset()
 
 

@@ -23,18 +23,12 @@ class Value:
 
 @dataclass(eq=False)
 class Host(Value):
-    """A number, string, shape, dtype, device: anything that holds no tensor data.
+    """A number, string, shape, dtype, device: anything that holds no tensor data."""
 
-    Attributes:
-        const: the Python constant, or NOTHING.
-        data: it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation.
-        is_slice: it is `a:b` between brackets.
-        kind: `device` for a device of PyTorch's, `device type` for the word that it says of itself ("cuda"); "" for others.
-    """
-
-    const: Any = NOTHING
-    data: bool = False
-    is_slice: bool = False
+    const: Any = NOTHING  # the Python constant, or NOTHING
+    data: bool = False  # it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation
+    is_slice: bool = False  # it is `a:b` between brackets
+    # `device` for a device of PyTorch's, `device type` for the word that it says of itself ("cuda"); "" for others
     kind: str = ""
 
 
@@ -47,29 +41,19 @@ class Ext(Value):
 
 @dataclass(eq=False)
 class ExtInstance(Value):
-    """What calling a class of such a module returned: `torch.nn.Linear(...)`, `pathlib.Path(...)`.
+    """What calling a class of such a module returned: `torch.nn.Linear(...)`, `pathlib.Path(...)`."""
 
-    Attributes:
-        name: the class, dotted.
-        hooks: functions of the file that it holds and somebody calls later (`Config(pre_hook=...)`).
-    """
-
-    name: str
-    hooks: tuple[Value, ...] = ()
+    name: str  # the class, dotted
+    hooks: tuple[Value, ...] = ()  # functions of the file that it holds and somebody calls later (`Config(pre_hook=...)`)
 
 
 @dataclass(eq=False)
 class Buffer:
-    """A piece of memory.
+    """A piece of memory."""
 
-    Attributes:
-        origin: input, weight, fresh (allocated), copy (a copy of something unwritten), computed (by PyTorch; a finding
-            exists) or unknown.
-        constant: nothing was written into it that may come from an input or a weight.
-    """
-
+    # input, weight, fresh (allocated), copy (a copy of something unwritten), computed (by PyTorch; a finding exists) or unknown
     origin: str
-    constant: bool = True
+    constant: bool = True  # nothing was written into it that may come from an input or a weight
 
 
 @dataclass(eq=False)
@@ -89,23 +73,16 @@ class TensorMethod(Value):
 
 @dataclass(eq=False)
 class Scope:
-    """Names of a function, class or module, and where to look further.
-
-    Attributes:
-        outer: names that are declared global or nonlocal.
-        fields: names that a class's body annotates, in order.
-        is_comprehension: `:=` binds outside of it.
-        fleeting: it belongs to a call that forward makes, so it ends with it.
-    """
+    """Names of a function, class or module, and where to look further."""
 
     names: dict[str, Value]
     parent: Scope | None
     source: SourceFile
     is_class: bool = False
-    outer: set[str] = field(default_factory=set)
-    fields: list[str] = field(default_factory=list)
-    fleeting: bool = False
-    is_comprehension: bool = False
+    outer: set[str] = field(default_factory=set)  # names that are declared global or nonlocal
+    fields: list[str] = field(default_factory=list)  # names that a class's body annotates, in order
+    fleeting: bool = False  # it belongs to a call that forward makes, so it ends with it
+    is_comprehension: bool = False  # `:=` binds outside of it
 
     def lookup(self, name: str) -> Value | None:
         """Return what `name` stands for here; None when nothing binds it."""
@@ -215,17 +192,12 @@ class Member(Value):
 
 @dataclass(eq=False)
 class Wrapping(Value):
-    """A decorator that leaves what it decorates as it is (`autotune(...)`), or makes a kernel of it (`jit`).
-
-    Attributes:
-        hooks: functions of the file that a launch of the kernel calls (`heuristics`, `pre_hook`).
-        operator: what it decorates can be called as this operator of PyTorch's, too ("space::name").
-    """
+    """A decorator that leaves what it decorates as it is (`autotune(...)`), or makes a kernel of it (`jit`)."""
 
     makes_kernel: bool = False
-    operator: str = ""
+    operator: str = ""  # what it decorates can be called as this operator of PyTorch's, too ("space::name")
     kind: str | None = None
-    hooks: tuple[Value, ...] = ()
+    hooks: tuple[Value, ...] = ()  # functions of the file that a launch of the kernel calls (`heuristics`, `pre_hook`)
 
 
 @dataclass(eq=False)

@@ -19,16 +19,12 @@ class Caller:
 
     Args:
         renew: returns a new model for one that a call failed in, which may have changed what it holds.
-
-    Attributes:
-        differentiates: forward asked for gradients, which an error of torch told, so it runs with them.
-        wanted: which tensors of the arguments were drawn with `requires_grad`.
     """
 
     def __init__(self, renew: Callable[[Any], Any]) -> None:
         self._renew = renew
-        self.differentiates = False
-        self.wanted: list[bool] = []
+        self.differentiates = False  # forward asked for gradients, which an error of torch told, so it runs with them
+        self.wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
     def __call__(self, model: Any, inputs: Any) -> Any:
         """Return what a model makes of inputs."""

@@ -26,23 +26,16 @@ _MOST_BESIDE_TIES = 1 << 26
 
 @dataclass(frozen=True)
 class Present:
-    """The case that the task's process stands at.
+    """The case that the task's process stands at."""
 
-    Attributes:
-        path: of the task's file.
-        inputs: of the case, on the device; they stay as they are.
-        build: makes a new model of a seed, on the device or on another: forward may have changed what the present one holds.
-        called: calls a model with inputs of its own.
-        warm: calls a model as it was called before the call that is judged, its inputs changed by a function.
-        rolled: the inputs, their values rolled by so many places.
-    """
-
-    path: Path
-    inputs: Any
+    path: Path  # of the task's file
+    inputs: Any  # of the case, on the device; they stay as they are
+    # makes a new model of a seed, on the device or on another: forward may have changed what the present one holds
     build: Callable[..., Any]
-    called: Callable[[Any, Any], Any]
+    called: Callable[[Any, Any], Any]  # calls a model with inputs of its own
+    # calls a model as it was called before the call that is judged, its inputs changed by a function
     warm: Callable[[Any, int, Change], None]
-    rolled: Callable[[int], Any]
+    rolled: Callable[[int], Any]  # the inputs, their values rolled by so many places
 
     def told(self, error: BaseException, more: str = "") -> Exception:
         """Return an error of the reference as the answer to a message."""

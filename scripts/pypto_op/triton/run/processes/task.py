@@ -183,8 +183,12 @@ class Task:
         self._varied, self._turned = [], False
         if message["move"] == constructor.MOVE:
             self._init = constructor.moved(own, message["places"])
-        if not self._builds(seed, other=self._init is not own):
-            return own, None
+        try:
+            self._model = self._build(seed)
+        except Exception:
+            if self._init is own:
+                raise
+            return own, None  # this process, which takes long to start, goes on without the other numbers
         facts = {
             "filled": [*filled.names(self._model), *self._alike.names(self._model, seed)],
             "buffers": filled.buffers(self._model),
@@ -231,10 +235,7 @@ class Task:
         }
 
     def _skew(self, index: int, move: str, seed: int, *, weights: bool) -> str:
-        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`).
-
-        `weights`: the implementation takes others.
-        """
+        """Move the inputs, and `weights` where the implementation takes others; return the move that was made, "" for none."""
         if move in ("", constructor.MOVE) or not self._suits.may(index, move):
             return ""
         if move == one_value.OTHER:
@@ -298,16 +299,6 @@ class Task:
             return self._called(self._model, map_tensors(inputs, same_layout))
         finally:
             self._model = self._build(seed)
-
-    def _builds(self, seed: int, *, other: bool) -> bool:
-        """Make the present model; with other numbers it may fail, and this process, which takes long to start, goes on."""
-        try:
-            self._model = self._build(seed)
-        except Exception:
-            if not other:
-                raise
-            return False
-        return True
 
     def _tells_of(self, own: constructor.Given, seed: int) -> bool:
         """Whether the present model takes the inputs, and answers otherwise than one with the task's own numbers."""

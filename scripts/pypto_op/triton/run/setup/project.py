@@ -23,17 +23,11 @@ _LONGEST_RESULT = 64 << 20
 
 @dataclass(frozen=True)
 class Project:
-    """`{op}_torch.py` and `{op}_{impl}.py` in one folder.
+    """`{op}_torch.py` and `{op}_{impl}.py` in one folder."""
 
-    Attributes:
-        folder: the folder, absolute.
-        op_name: the operator.
-        impl_name: name of the implementation without `{op}_`.
-    """
-
-    folder: Path
-    op_name: str
-    impl_name: str
+    folder: Path  # the folder, absolute
+    op_name: str  # the operator
+    impl_name: str  # name of the implementation without `{op}_`
 
     @classmethod
     def at(cls, verify_dir: Path | str, op_name: str, impl_name: str) -> Project:

@@ -33,27 +33,16 @@ def policy_of(word: str | None) -> Policy:
 
 @dataclass(frozen=True)
 class Request:
-    """How to verify.
+    """How to verify."""
 
-    Attributes:
-        target: interpret, cuda, npu, or None for the device that is there.
-        timeout: seconds for everything.
-        case_timeout: seconds for one case on one side; None: what is left of `timeout`.
-        memory_mb: resident memory of each process.
-        policy: name of the tolerance policy; None for MERE/MARE with the seed's thresholds.
-        seeds: passes over all cases with other values each; the first seed is 0, the others are drawn.
-        output: where the result goes besides its own place; None: only there.
-        static_policy: policy of the static check, which a PASS needs too; None: the built-in one.
-    """
-
-    target: str | None = None
-    timeout: float = 900.0
-    case_timeout: float | None = None
-    memory_mb: int = 16384
-    policy: str | None = None
-    seeds: int = 2
-    output: Path | None = None
-    static_policy: Path | None = None
+    target: str | None = None  # interpret, cuda, npu, or None for the device that is there
+    timeout: float = 900.0  # seconds for everything
+    case_timeout: float | None = None  # seconds for one case on one side; None: what is left of `timeout`
+    memory_mb: int = 16384  # resident memory of each process
+    policy: str | None = None  # name of the tolerance policy; None for MERE/MARE with the seed's thresholds
+    seeds: int = 2  # passes over all cases with other values each; the first seed is 0, the others are drawn
+    output: Path | None = None  # where the result goes besides its own place; None: only there
+    static_policy: Path | None = None  # policy of the static check, which a PASS needs too; None: the built-in one
 
     def limits(self, begun: float) -> Limits:
         """Return what a process may use of what is left of a verification that began then (`time.monotonic`)."""

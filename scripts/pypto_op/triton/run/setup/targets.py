@@ -48,21 +48,13 @@ _OF_DEVICES = (
 
 @dataclass(frozen=True)
 class Place:
-    """A target of this machine.
+    """A target of this machine."""
 
-    Attributes:
-        target: which.
-        start: starts a process there, from a session's document.
-        warm: begins to load what such a process needs, and does not wait for it.
-        device: what the document says about the device.
-        caveats: what a verdict from there cannot see.
-    """
-
-    target: Target
-    start: Callable[[dict[str, Any]], Launched]
-    device: dict[str, Any]
-    caveats: tuple[str, ...]
-    warm: Callable[[], object] = lambda: None
+    target: Target  # which
+    start: Callable[[dict[str, Any]], Launched]  # starts a process there, from a session's document
+    device: dict[str, Any]  # what the document says about the device
+    caveats: tuple[str, ...]  # what a verdict from there cannot see
+    warm: Callable[[], object] = lambda: None  # begins to load what such a process needs, and does not wait for it
 
 
 def warm(word: str | None) -> None:

@@ -49,14 +49,10 @@ class _Loaded:
 
 
 class Barriers:
-    """Stands before the interpreter's loads and stores.
-
-    Attributes:
-        found: which lanes do what to which memory, in words; "" for nothing.
-    """
+    """Stands before the interpreter's loads and stores."""
 
     def __init__(self) -> None:
-        self.found = ""
+        self.found = ""  # which lanes do what to which memory, in words; "" for nothing
         self._kernel = ""
         self._names: Mapping[tuple[int, int], str] = {}
         self._watches = False

@@ -57,25 +57,17 @@ class Bounds:
 
     Args:
         reached: called with the kernel and a tensor before the kernel first uses memory that its launch was not given.
-
-    Attributes:
-        arm: switches the guard that keeps code from looking through the interpreter's objects.
-        races: sees which programs of a launch depend on each other.
-        barriers: sees which lanes of a program do.
-        lanes: fills lanes that nothing fills.
-        products: rounds as devices do.
-        unread: notes which elements of the inputs are read.
-        found: what was read or written where, in words; "" for nothing.
     """
 
     def __init__(self, reached: Callable[[str, torch.Tensor], object]) -> None:
+        # switches the guard that keeps code from looking through the interpreter's objects
         self.arm: Callable[[bool], object] = bool
-        self.races = Races()
-        self.barriers = Barriers()
-        self.lanes = Lanes()
-        self.products = Products()
-        self.unread = Unread()
-        self.found = ""
+        self.races = Races()  # sees which programs of a launch depend on each other
+        self.barriers = Barriers()  # sees which lanes of a program do
+        self.lanes = Lanes()  # fills lanes that nothing fills
+        self.products = Products()  # rounds as devices do
+        self.unread = Unread()  # notes which elements of the inputs are read
+        self.found = ""  # what was read or written where, in words; "" for nothing
         self._reached = reached
         self._spans: list[_Span] | None = None
         self._others: list[torch.Tensor] = []

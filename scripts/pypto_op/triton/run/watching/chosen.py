@@ -36,14 +36,10 @@ AGAIN = f"{ORIGINS}, in a second call"
 
 
 class Chosen:
-    """The choices of one call of forward.
-
-    Attributes:
-        noted: under the names above, a digest per launch, copy or constant.
-    """
+    """The choices of one call of forward."""
 
     def __init__(self) -> None:
-        self.noted: dict[str, list[str | None]] = {}
+        self.noted: dict[str, list[str | None]] = {}  # under the names above, a digest per launch, copy or constant
         self._made: dict[int, str] = {}
         self._asked: dict[int, tuple[int, str]] = {}  # where memory begins whose address the host asked for: its end, a word
         self._given: set[int] = set()

@@ -58,17 +58,13 @@ class Gate(DispatchMode):
 
     Args:
         own: the candidate's files, resolved.
-
-    Attributes:
-        denied: what was asked for, in words and in order.
-        listener: is told about copies and constants.
     """
 
     def __init__(self, own: frozenset[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._own = own
-        self.denied: list[str] = []
-        self.listener: Listener | None = None
+        self.denied: list[str] = []  # what was asked for, in words and in order
+        self.listener: Listener | None = None  # is told about copies and constants
         self._open = 0
 
     def is_open(self) -> bool:

@@ -26,13 +26,9 @@ _COMPILER = ("/triton/", "/triton_ascend/", "/torch_npu/", "/torch/cuda/", "/tor
 
 @dataclass(frozen=True)
 class TritonFence(Fence):
-    """As for a PyPTO candidate, but the task's file stands for the golden.
+    """As for a PyPTO candidate, but the task's file stands for the golden."""
 
-    Attributes:
-        task_module: the name under which the task could be imported.
-    """
-
-    task_module: str = ""
+    task_module: str = ""  # the name under which the task could be imported
 
     def may_read(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be read."""

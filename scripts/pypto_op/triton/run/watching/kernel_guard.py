@@ -50,16 +50,7 @@ _OURS = str(Path(__file__).resolve().parents[3]) + os.sep
 
 
 class KernelGuard:
-    """Rewrites bodies and answers what they ask.
-
-    Attributes:
-        denied: what no device can execute, in words.
-        taken: numbers and words that bodies took from globals and objects since the last launch began, by name.
-        computed: which numbers and words Python's own functions and operators were given, each once, by place of the text.
-        own: the candidate's files, resolved.
-        begins: called when a launch begins to execute a body.
-        leaves: called before a body calls Python code that is none.
-    """
+    """Rewrites bodies and answers what they ask."""
 
     def __init__(self) -> None:
         from triton.runtime.interpreter import GridExecutor
@@ -67,12 +58,14 @@ class KernelGuard:
         import triton
 
         self._launches = GridExecutor.__call__.__code__
-        self.denied: list[str] = []
+        self.denied: list[str] = []  # what no device can execute, in words
+        # numbers and words that bodies took from globals and objects since the last launch began, by name
         self.taken: dict[str, Any] = {}
+        # which numbers and words Python's own functions and operators were given, each once, by place of the text
         self.computed: dict[str, dict[str, None]] = {}
-        self.own: frozenset[str] = frozenset()
-        self.begins: Callable[[], object] = bool
-        self.leaves: Callable[[], object] = bool
+        self.own: frozenset[str] = frozenset()  # the candidate's files, resolved
+        self.begins: Callable[[], object] = bool  # called when a launch begins to execute a body
+        self.leaves: Callable[[], object] = bool  # called before a body calls Python code that is none
         self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
         self._languages = [self._triton + name.partition(".")[2].replace(".", os.sep) + os.sep for name in _LANGUAGES]
         # Sets of choices that the language names and Triton's C++ defines, as `tl.PropagateNan`.

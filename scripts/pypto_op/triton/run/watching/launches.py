@@ -38,37 +38,24 @@ class Launches:
         chosen: notes which memory the host chose.
         gate: is opened for what Triton does around a launch, not for what the candidate's code does.
         own: files whose kernels count.
-
-    Attributes:
-        recording: False: count only (timing).
-        foreign: names of kernels that are not the candidate's.
-        count: launches since `begin`.
-        names: names of the kernels that were launched.
-        handed: arguments that bring code of their own into a kernel, as "kernel.parameter".
-        copies: how often PyTorch copied something that was no constant, by operator.
-        whole: of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task.
-        bounds: sees what a kernel reads or writes outside of all tensors, in the interpreter.
-        lent: what was written into memory that something outside PyTorch sees, in words.
-        programs: makes and keeps what the interpreter runs.
-        configurations: knows those of autotuned kernels, and chooses among them.
-        orders: chooses the order of programs on a device; None: the device's own.
     """
 
     def __init__(self, memory: Memory, chosen: Chosen, gate: Gate, own: frozenset[str]) -> None:
         self._memory, self.chosen, self._gate, self._own = memory, chosen, gate, own
-        self.recording = True
-        self.foreign: list[str] = []
-        self.names: list[str] = []
-        self.handed: list[str] = []
-        self.count = 0
-        self.bounds = Bounds(self._reached)
+        self.recording = True  # False: count only (timing)
+        self.foreign: list[str] = []  # names of kernels that are not the candidate's
+        self.names: list[str] = []  # names of the kernels that were launched
+        self.handed: list[str] = []  # arguments that bring code of their own into a kernel, as "kernel.parameter"
+        self.count = 0  # launches since `begin`
+        self.bounds = Bounds(self._reached)  # sees what a kernel reads or writes outside of all tensors, in the interpreter
         self.compiling = Compiling()  # made before anything is interpreted
-        self.lent: list[str] = []
-        self.programs = Programs()
-        self.configurations = Configurations()
-        self.orders: Orders | None = None
+        self.lent: list[str] = []  # what was written into memory that something outside PyTorch sees, in words
+        self.programs = Programs()  # makes and keeps what the interpreter runs
+        self.configurations = Configurations()  # knows those of autotuned kernels, and chooses among them
+        self.orders: Orders | None = None  # chooses the order of programs on a device; None: the device's own
         self._stdout = sys.stdout
-        self.copies: Counter[str] = Counter()
+        self.copies: Counter[str] = Counter()  # how often PyTorch copied something that was no constant, by operator
+        # of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task
         self.whole: list[tuple[str, Few]] = []
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []

@@ -24,19 +24,11 @@ _MAKES_KERNELS = rewriting.__file__
 
 
 class Lines:
-    """A context manager around a call of forward.
-
-    Args:
-        own: the implementation's files.
-
-    Attributes:
-        ran: what ran in any call so far.
-        rests: whether it looks away while the coming call's kernels run (`rest`).
-    """
+    """A context manager around a call of forward."""
 
     def __init__(self, own: frozenset[str]) -> None:
-        self.ran: set[Line] = set()
-        self.rests = False
+        self.ran: set[Line] = set()  # what ran in any call so far
+        self.rests = False  # whether it looks away while the coming call's kernels run (`rest`)
         self._looks_away = False
         self._own = own
         self._files: dict[str, str] = {}

@@ -32,20 +32,13 @@ COPIES = "PyTorch's copies"
 
 @dataclass
 class _Place:
-    """The memory behind a tensor.
+    """The memory behind a tensor."""
 
-    Attributes:
-        storage: held, so that its address is not given out twice within a call.
-        left: its bytes after the last launch, copy or constant.
-        kernel: per byte: a kernel wrote it, or it is a copy of such a byte.
-        data: it holds input values, so a launch that leaves it as it is did not write it.
-        pending: a digest of what the host wrote, seen while configurations were timed; the launch that was asked for notes it.
-    """
-
-    storage: Any
-    left: torch.Tensor
-    kernel: torch.Tensor
-    data: bool = False
+    storage: Any  # held, so that its address is not given out twice within a call
+    left: torch.Tensor  # its bytes after the last launch, copy or constant
+    kernel: torch.Tensor  # per byte: a kernel wrote it, or it is a copy of such a byte
+    data: bool = False  # it holds input values, so a launch that leaves it as it is did not write it
+    # a digest of what the host wrote, seen while configurations were timed; the launch that was asked for notes it
     pending: str | None = None
 
 

@@ -60,14 +60,10 @@ class _Region:
 
 
 class Races:
-    """Stands before the interpreter's loads, stores and atomics, behind `Bounds`.
-
-    Attributes:
-        found: which programs do what to which memory, in words; "" for nothing.
-    """
+    """Stands before the interpreter's loads, stores and atomics, behind `Bounds`."""
 
     def __init__(self) -> None:
-        self.found = ""
+        self.found = ""  # which programs do what to which memory, in words; "" for nothing
         self._kernel = ""
         self._watches = False
         self._plain_load: Callable[..., Any] = _not_installed

@@ -37,9 +37,6 @@ class Reads(TorchFunctionMode):
         own: the candidate's files.
         asked: called with a tensor where code of these files asks for its address.
         paused: whether what happens now is this bundle's or Triton's own doing.
-
-    Attributes:
-        found: what was read, in words, each with the line that did it.
     """
 
     def __init__(
@@ -51,7 +48,7 @@ class Reads(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self._counts, self._own, self._asked, self._paused = counts, own, asked, paused
-        self.found: list[str] = []
+        self.found: list[str] = []  # what was read, in words, each with the line that did it
 
     def install(self) -> None:
         """Wrap the functions that hand a tensor over without being asked through a mode."""

@@ -56,16 +56,12 @@ def _words_of_language() -> dict[int, tuple[Any, str, Any]]:
 
 
 class Programs:
-    """Makes what the interpreter runs.
-
-    Attributes:
-        guard: looks at what the bodies ask for.
-        ran: programs of the jitted functions that ran, Triton's own left out. One without a source has an empty hash.
-    """
+    """Makes what the interpreter runs."""
 
     def __init__(self) -> None:
+        # programs of the jitted functions that ran, Triton's own left out. One without a source has an empty hash.
         self.ran: set[Program] = set()
-        self.guard = KernelGuard()
+        self.guard = KernelGuard()  # looks at what the bodies ask for
         self._made: dict[Callable[..., Any], Program] = {}
         self._words: dict[int, tuple[Any, str, Any]] = {}
 

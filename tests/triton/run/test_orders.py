@@ -22,7 +22,6 @@ from pypto_op.triton.run.judging.judge_device import JudgeDevice
 from pypto_op.triton.run.passes import Run
 from pypto_op.triton.run.processes.sessions import CandidateSession, Started
 from pypto_op.triton.run.setup.request import Request, policy_of
-from pypto_op.triton.run.setup.targets import choose
 from pypto_op.triton.run.watching import orders
 
 KERNELS = """
@@ -102,11 +101,15 @@ class Prepared:
     session: CandidateSession
     wrong: set[str]
 
-    def case(self) -> dict[str, Any]:
+    def case(self) -> tuple[dict[str, Any], dict[str, Any]]:
         self.started.task.open(0)
         found = self.started.task.case(0, 0)
         assert found is not None
-        return found[0]
+        return found
+
+    def begin(self, others: reordered.Reordered) -> None:
+        given, reference = self.case()
+        others.begin(self.run.cases[0], given, reference, 0)
 
     def opened(self, wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
         self.started.task.open(0)
@@ -128,7 +131,7 @@ def prepared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prepare
 
 @pytest.mark.slow
 def test_only_what_depends_on_the_order_of_programs_gives_other_numbers(prepared: Prepared) -> None:
-    given = prepared.case()
+    given, _ = prepared.case()
     answers, _ = prepared.session.in_orders(given, 0, ["", "up", "down"])
     wrong = {order for some, answer in answers for order in some if not torch.allclose(answer["outputs"], given["outputs"])}
     assert wrong == prepared.wrong
@@ -139,7 +142,7 @@ def test_only_what_depends_on_the_order_of_programs_gives_other_numbers(prepared
 def test_the_verdict_names_the_order_in_which_the_answer_is_wrong(prepared: Prepared, beside: bool) -> None:
     others = reordered.Reordered(prepared.run, prepared.started.task, prepared.session)
     if beside:
-        others.begin(prepared.opened)
+        prepared.begin(others)
     others.everything(prepared.opened)
     found = prepared.run.cases[0].judgement
     if prepared.wrong == {"down"}:
@@ -163,7 +166,7 @@ def test_a_case_whose_calls_were_right_beside_other_passes_is_not_called_again(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with contextlib.closing(reordered.Reordered(prepared.run, prepared.started.task, prepared.session)) as others:
-        others.begin(prepared.opened)
+        prepared.begin(others)
         monkeypatch.setattr(prepared.started.task, "case", lambda *_, **__: pytest.fail("asked for the case again"))
         others.everything(prepared.opened)
     assert prepared.run.cases[0].judgement.ok and not prepared.run.cases[0].said
@@ -173,16 +176,16 @@ def test_a_case_whose_calls_were_right_beside_other_passes_is_not_called_again(
 @pytest.mark.parametrize("prepared", ["programs along three axes"], indirect=True)
 def test_calls_that_were_begun_end_with_the_verification(prepared: Prepared) -> None:
     others = reordered.Reordered(prepared.run, prepared.started.task, prepared.session)
-    others.begin(prepared.opened)
+    prepared.begin(others)
     others.close()
     assert not prepared.session.scratch.exists()
 
 
 def test_a_machine_without_a_gpu_starts_no_further_process(tmp_path: Path) -> None:
     project = lab.folder(tmp_path / "op", lab.task(TWICE, "torch.randn(50)"), lab.impl("return x", kernels=KERNELS))
-    run = Run(project, Request(target="interpret"), None, time.monotonic(), policy_of(None))
-    run.place = choose("interpret")
-    assert reordered.session_of(run) is None
+    limits = Request().limits(time.monotonic())
+    with contextlib.closing(Started(project, "interpret", limits, orders=True)) as started:
+        assert started.ordered is None
 
 
 @given(st.tuples(*[st.integers(0, 40)] * 3), st.integers(1, 600))
