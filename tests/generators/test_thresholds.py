@@ -92,6 +92,26 @@ def test_an_exponent_by_way_of_a_rounded_logarithm_is_refused(tmp_path: Path) ->
     assert refused(ws, space["op_golden"], "powers_x") == ["L3_powers_x_float32", "L3_powers_x_bfloat16"]
 
 
+FLOORED = """import torch
+
+
+def op_golden(x):
+    wide = x.to(torch.float32)
+    exponent = torch.frexp(wide.abs().amax(dim=-1, keepdim=True))[1].clamp(min={least})
+    return torch.ldexp(wide, 1 - exponent).to(x.dtype)
+"""
+
+
+def test_a_floor_of_an_exponent_is_met(tmp_path: Path) -> None:
+    """A block scale that went down to 2^-126 in the place of 2^-100 was right wherever no block lay below."""
+    ws = placed(tmp_path, [tensor("x")])
+    ws.golden.write_text(FLOORED.format(least=-99))
+    for least, found in ((-126, ["L3_powers_low_x_float32"]), (-99, [])):
+        space: dict[str, Any] = {}
+        exec(compile(FLOORED.format(least=least), "other.py", "exec"), space)  # noqa: S102
+        assert refused(ws, space["op_golden"], "powers_low") == found
+
+
 def test_rows_in_halves_add_up_to_one_and_differ(tmp_path: Path) -> None:
     ws = placed(tmp_path, [tensor("probs")], input_ranges=SAID)
     rows = made(ws, draw_zone={"probs": "halves"})["probs"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 
 from pypto_op.documents import golden_scan, ranges
-from pypto_op.documents.knobs import ZONE
+from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.documents.reductions import EXPONENTS
 from pypto_op.generators.cases import float_scalars
 from pypto_op.generators.cases.case_maker import Maker
+from pypto_op.generators.cases.values import widest
 from pypto_op.vocabulary import Level
 
 _MOST_TENSORS = 4
@@ -19,6 +20,8 @@ _STEPS = 32
 """The zone `grid` holds multiples of 1 / 32, whose sums are exact in every order."""
 _HALVES = (0.5, 0.75)
 """What the largest parts of a row in halves add up to."""
+_LOW = 2.0**-70
+"""The zone `powers` holds 2^-47 to 2^40; times this they stay normal numbers in float32 and bfloat16."""
 
 
 def add(maker: Maker) -> None:
@@ -38,6 +41,9 @@ def add(maker: Maker) -> None:
         for name in sources.floating[:_MOST_TENSORS]:
             for dtype in sources.spec.supported_dtypes:  # a logarithm that is off by one rounding is another whole number there
                 maker.add(Level.L3, f"powers_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "powers"}})
+            if (wide := widest(sources)) != "float16":  # a floor of the exponent shows far below what a float16 holds
+                knobs = {ZONE: {name: "powers"}, SCALE: {name: _LOW}}
+                maker.add(Level.L3, f"powers_low_{name}", maker.ragged, dtype=wide, knobs=knobs)
 
 
 def _holds_parts(maker: Maker, name: str) -> bool:

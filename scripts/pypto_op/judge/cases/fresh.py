@@ -46,6 +46,10 @@ _MANY_TILES, _MOST_WALKED = 34, 1 << 19
 _COUNTS = (64, 32, 16)
 """The same of batches, segments, entries of a list: a kernel may have room for so many, and a simulator walks each on its own."""
 
+_MORE_COUNTS, _MOST_STEPS = (1024, 256), {True: 2200, False: 300}
+"""Larger bounds of the same, as far as a kernel walks no more steps in all: with `True`, where no axis is tiled and a step is a
+row; with `False`, where a step is a tile. A simulator takes two seconds for as many."""
+
 _MOST_COUNTED = 1 << 19
 """Elements that the largest tensor may have beside so many batches; beside a few more than the suite has, `MOST_ELEMENTS`."""
 
@@ -149,7 +153,7 @@ class _Drawer:
         largest = max(shape[axis] for shape in self._shapes)
         base = _sizes(template, self._contract.interfaces.symbols)
         assert base is not None  # `_template` takes no other
-        for least, span, most in self._spans(axis, largest):
+        for least, span, most in self._spans(axis, largest, base):
             wanted = least + self._random.randrange(span)
             sizes = self._fitted(base, axis, wanted)
             if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= most:
@@ -223,12 +227,13 @@ class _Drawer:
         wide = [case for case in own if all(case["shape"][axis] > 1 for axis in self._dynamic)] or own
         return min(wide, key=lambda case: self._elements(case["shape"]))
 
-    def _spans(self, axis: str, largest: int) -> list[tuple[int, int, int]]:
+    def _spans(self, axis: str, largest: int, base: Mapping[str, int]) -> list[tuple[int, int, int]]:
         """Return least size, number of sizes to draw from, and elements that a tensor may have, the most telling first."""
         few = [(largest + 1, span, self._room(MOST_ELEMENTS)) for span in (_MORE_BATCHES, 1)]
         step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
         if axis not in self._long or step == 1:
-            return [*((count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in _COUNTS if count > largest), *few]
+            several = [count for count in (*self._more_counts(axis, base), *_COUNTS) if count > largest]
+            return [*((count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in several), *few]
         squared = self._steps.nested or self._is_squared(axis)
         many = not squared and axis in self._steps.of and not self._golden_loops  # a step that nobody named may be several
         counts = [count for count in _TILES if count <= _MANY_TILES or many]
@@ -236,6 +241,15 @@ class _Drawer:
         span = 1 if squared else _SPAN
         most = {count: self._room(MOST_ELEMENTS) if count <= _MANY_TILES else _MOST_WALKED for count in counts}
         return [*((max(largest, count * step) + 1, span * step, most[count]) for count in counts), few[-1]]
+
+    def _more_counts(self, axis: str, base: Mapping[str, int]) -> list[int]:
+        """Return the larger counts of an axis that is walked one by one: how many steps beside it a kernel takes says which."""
+        if axis in self._long or self._steps.nested:
+            return []
+        others = {other: size for other, size in base.items() if other in {*self._dynamic, *self._steps.of} - {axis}}
+        steps = {other: max(self._steps.of.get(other, (_STEP if other in self._long else 1,))) for other in others}
+        beside = math.prod(-(-size // steps[other]) for other, size in others.items())
+        return [count for count in _MORE_COUNTS if (count + _MORE_BATCHES) * beside <= _MOST_STEPS[not self._long]]
 
     @cached_property
     def _golden_loops(self) -> bool:
