@@ -6,6 +6,7 @@ task or the implementation does not let them, is said.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import secrets
 import time
@@ -95,16 +96,19 @@ class Aside:
             case.said += idle.told(case.idle)
         self._buffers()
         self._constants()
-        for what in (neighbours.SHAPES, neighbours.DRAWN):
-            self._after_others(what)
+        after = [functools.partial(self._after_others, what) for what in (neighbours.SHAPES, neighbours.DRAWN)]
+        self._while_reference_answers(*after)
         numbers = ignored.Ignored(self._run, self._task, self._candidate, self.opened)
         numbers.of_forward()
         numbers.of_constructor()
-        self._configurations()
-        self._configurations(skewed.FAR)
-        self._rounded()
-        self._elsewhere()
-        self._built_otherwise()
+        far = functools.partial(self._configurations, skewed.FAR)
+        self._while_reference_answers(self._configurations, far, self._rounded, self._elsewhere, self._built_otherwise)
+
+    def _while_reference_answers(self, *passes: Callable[[], None]) -> None:
+        """Run passes, each up to the case in which the reference fails; where it really fails, a main pass says so."""
+        for one in passes:
+            with contextlib.suppress(ReferenceFailed):
+                one()
 
     def opened(self, wanted: Callable[[Case], bool], seed: int | None = None) -> Iterator[tuple[Case, int]]:
         """Yield the cases that are right so far and wanted, and the seed of a pass over them; inputs are drawn for such alone."""
@@ -158,11 +162,8 @@ class Aside:
         for case, seed in self.opened(lambda case: case.redrawn if what == neighbours.DRAWN else len(self._run.cases) > 1):
             begin = time.monotonic()
             self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed, used=True, after=what)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            judgement = self._answered(case, *found, seed) if found is not None and not found[1].get("same") else Judgement()
+            found = asked(self._task, case, seed, used=True, after=what)
+            judgement = Judgement() if found[1].get("same") else self._answered(case, *found, seed)
             if not judgement.ok:
                 self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{neighbours.TOLD[what]}"), begin)
 
@@ -176,13 +177,10 @@ class Aside:
         left = Case.unjudged_far if move else Case.unjudged
         for case, seed in self.opened(lambda case: bool(left(case))):
             self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed, move=move)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            if found is not None and found[1].get("same"):  # the reference takes no such inputs
+            found = asked(self._task, case, seed, move=move)
+            if found[1].get("same"):  # the reference takes no such inputs
                 continue
-            while found is not None and case.judgement.ok and left(case) and spent + took <= _TUNING_SECONDS:
+            while case.judgement.ok and left(case) and spent + took <= _TUNING_SECONDS:
                 begin, before = time.monotonic(), case.configurations
                 judgement = self._answered(case, *found, seed, turns=True)
                 if not judgement.ok:
@@ -198,11 +196,8 @@ class Aside:
         """Judge one more call where products are those of a device that rounds their operands; what is wrong then is said."""
         for case, seed in self.opened(lambda case: case.products):
             self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
+            found = asked(self._task, case, seed)
+            if not self._answered(case, *found, seed, rounded=True).ok:
                 case.said.append(products.WORDS)
 
     def _elsewhere(self) -> None:
@@ -212,11 +207,8 @@ class Aside:
         for case, seed in self.opened(lambda case: True):
             begin = time.monotonic()
             self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            judgement = self._answered(case, *found, seed, elsewhere=True) if found is not None else Judgement()
+            found = asked(self._task, case, seed)
+            judgement = self._answered(case, *found, seed, elsewhere=True)
             if judgement.error_type in (*_NUMBERS, "StructureMismatch"):
                 self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{circumstances.TOLD}"), begin)
             elif not judgement.ok:
@@ -226,11 +218,8 @@ class Aside:
         """Judge one more call of a model that drew other weights and then got the reference's; what is wrong then is said."""
         for case, seed in self.opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
             self._run.tighten(self._task, self._candidate)
-            try:
-                found = self._task.case(case.index, seed)
-            except Told:  # where the reference really fails, a main pass says so
-                return
-            if found is not None and not self._answered(case, *found, seed, built=seed + 1).ok:
+            found = asked(self._task, case, seed)
+            if not self._answered(case, *found, seed, built=seed + 1).ok:
                 case.said.append(_CONSTRUCTED)
 
     def _case(self, case: Case, move: str, seed: int) -> None:

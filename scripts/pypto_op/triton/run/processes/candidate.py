@@ -189,7 +189,7 @@ class Candidate:
         configurations.judges = message["judges"]
         self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and message["later"], set()
-        around = circumstances.gradients(inputs) if message["elsewhere"] else torch.no_grad()
+        around = circumstances.gradients(inputs) if message["elsewhere"] else None
         returned = self._loose(lambda: self._forward(inputs, seed, around))
         configurations.tries = False
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
