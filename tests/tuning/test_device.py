@@ -48,9 +48,11 @@ def test_a_device_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(InfraError, match="the device is gone.*device is lost"):
             Search(kernel, clock, ledger, Wish(3600.0, 3), lose).run()
         assert [one.number for one in ledger.all()] == [0, 1], "what was tried while the device was there, and no more"
+        cost = ledger.all()[0].seconds
         here.touch()
         outcome = Search(kernel, clock, Ledger(tmp_path / "ledger"), Wish(3600.0, 2)).run()
     assert outcome.tried == 1 and len(outcome.candidates) == 2
+    assert outcome.baseline.seconds == cost, "else a busy machine would have the search that goes on try others first"
     assert all(took > 0 for took in outcome.baseline.times.values())
     here.unlink()
     with (

@@ -135,9 +135,9 @@ class Search:
                 remedy=f"only a right kernel is tuned; {to_run('verify', self._clock.contract.workspace.root)}",
             )
         digest = digest_of(self._kernel.source)
-        made = Candidate(
-            0, BASELINE, {}, digest, "", Fate.SURVIVED, times=timed.times, ratio=1.0, seconds=time.monotonic() - begun
-        )
+        # The order of proposals follows what the kernel cost: a search that goes on keeps the order that it began with.
+        seconds = known.seconds if known else time.monotonic() - begun
+        made = Candidate(0, BASELINE, {}, digest, "", Fate.SURVIVED, times=timed.times, ratio=1.0, seconds=seconds)
         self._ledger.note(made)
         self._base = made
         return made
