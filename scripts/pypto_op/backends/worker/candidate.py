@@ -60,8 +60,10 @@ class Candidate:
         self._told: dict[str, str] = {}
         self._structure = ""
         numeric = bool(document["device"].get("numeric"))
-        self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
         self._device = make_device(document["device"])
+        self._recorder = LaunchRecorder(
+            self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced(), expect=self._device.expect
+        )
         self._guard = Guard(fence_of(document))
         self._device.prepare()
         self._sentinel.install()

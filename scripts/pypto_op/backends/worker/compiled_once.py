@@ -37,6 +37,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], _Program] = {}
+        self._whole: dict[tuple[Any, ...], _Program] = {}
 
     def other(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any], told: tuple[Token, ...]) -> str:
         """Return how the program of a launch differs from the one that a device would launch in its place; "" if it does not.
@@ -50,16 +51,17 @@ class Programs:
         if not told:
             return ""
         tensors, _, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
-        sizes = " ".join(str(list(tensor.shape)) for tensor in tensors)
-        new = _Program(kernel.kmodule, told, sizes)
-        kept = self._kept.setdefault((id(new.module), _kinds(tensors, declared)), new)
+        new = _Program(kernel.kmodule, told, _sizes(tensors))
+        place = (id(new.module), _kinds(tensors, declared))
+        kept = self._kept.setdefault(place, new)
+        self._whole.setdefault((*place, new.sizes), new)
         if repr(kept.told) == repr(told):  # NaN is like itself
             return ""
         pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
         before, after = next((one, two) for one, two in pairs if repr(one) != repr(two))
         name = getattr(kernel, "__name__", "the kernel")
         return (
-            f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
+            f"{name} is built with {_short(after)} for {new.sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
             f"once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
         )
 
@@ -72,6 +74,13 @@ class Programs:
         kernel._get_or_create_kmodule(values)
         kept = self._kept.get((id(kernel.kmodule), _kinds(tensors, declared)))
         return kept.told if kept is not None else ()
+
+    def compiled(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Token, ...]:
+        """Return what the program was built from whose launch went before, with tensors of the same sizes; () for none."""
+        tensors, values, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
+        kernel._get_or_create_kmodule(values)
+        whole = self._whole.get((id(kernel.kmodule), _kinds(tensors, declared), _sizes(tensors)))
+        return whole.told if whole is not None else ()
 
 
 def tell() -> None:
@@ -95,6 +104,10 @@ def tell() -> None:
         return watched
 
     pypto_hooks.record_launches(around)
+
+
+def _sizes(tensors: Sequence[torch.Tensor]) -> str:
+    return " ".join(str(list(tensor.shape)) for tensor in tensors)
 
 
 def _kinds(tensors: Sequence[torch.Tensor], declared: Sequence[Any]) -> tuple[Any, ...]:

@@ -57,6 +57,9 @@ class Npu:
         """Return a copy on the device."""
         return tensor.to(f"npu:{self._index}")
 
+    def expect(self, *, compiled: bool) -> None:
+        """Nothing: a device launches the program that it has."""
+
     def synchronize(self) -> None:
         """Wait for the device."""
         torch.npu.synchronize()  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ class LaunchRecorder:
         sentinel: what memory holds that nobody wrote.
         numeric: kernels are computed by pypto's calculator.
         replaced: returns which of the names that it works by stand for something else now.
+        expect: told before each launch whether its program was launched before, with the same sizes.
 
     Attributes:
         launches: of the latest call.
@@ -37,9 +38,12 @@ class LaunchRecorder:
         rehearses: nothing is launched whose program a device would have.
     """
 
-    def __init__(self, sentinel: Sentinel, *, numeric: bool, replaced: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, sentinel: Sentinel, *, numeric: bool, replaced: Callable[[], list[str]], expect: Callable[..., None]
+    ) -> None:
         self._sentinel = sentinel
         self._crossing = Crossing(numeric=numeric, replaced=replaced)
+        self._expect = expect
         self._told = Told()
         self._programs = Programs()
         self.rehearses = False
@@ -167,6 +171,8 @@ class LaunchRecorder:
 
     def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch, and note what pypto is told and whether a device would launch another program."""
+        before = self._programs.compiled(kernel, args, kwargs)
+        self._expect(compiled=bool(before))
         self._told.begin()
         self._launching = True
         try:
@@ -175,6 +181,8 @@ class LaunchRecorder:
             self._launching = False
             told = self.call.numbers[f"{self.launches}.kernel"] = self._told.end()
         self.other_program = self.other_program or self._programs.other(kernel, args, kwargs, told)
+        if before and not self.other_program and repr(told) != repr(before):
+            self.other_program = f"{getattr(kernel, '__name__', 'the kernel')} stands for another program while it is launched"
         return result
 
     def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
