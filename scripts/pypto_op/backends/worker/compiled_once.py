@@ -59,10 +59,10 @@ class Programs:
             return ""
         pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
         before, after = next((one, two) for one, two in pairs if repr(one) != repr(two))
-        name = getattr(kernel, "__name__", "the kernel")
+        name, sizes = getattr(kernel, "__name__", "the kernel"), new.sizes
         return (
-            f"{name} is built with {_short(after)} for {new.sizes}, and with {_short(before)} for {kept.sizes}; a device "
-            f"compiles it once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
+            f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
+            "once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
         )
 
     def known(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Token, ...]:
