@@ -23,6 +23,8 @@ BUFFERS = ("param", "grad", "m", "v")
 WRONG = {
     "L3_empty_param_float32": ("zero_weight",),
     "L3_only_param_float32": ("zero_update", "decay_or"),
+    "L3_empty_m_float32": ("eps_length",),
+    "L3_only_grad_float32": ("one_uncapped",),
     "L3_cap_far_above_float32_beside_large_param": ("cap_at_most_10", "cap_at_most_100"),
 }
 
@@ -42,6 +44,9 @@ def test_each_flat_buffer_is_0_throughout_once_and_each_is_the_only_one_that_is_
         assert zeros[f"L3_empty_{name}"][ZONE] == {name: "zero_row"}
         only = zeros[f"L3_only_{name}"]
         assert set(only[ZONE]) == set(BUFFERS) - {name} and only["decay"] == 0.0, "a decay keeps an update from 0"
+    assert zeros["L3_only_grad"]["cap"] < 1.0, "a ratio of 1 that stands for zeros has the same bound"
+    beside = zeros["L3_empty_m"]
+    assert beside[SCALE]["grad"] < 1e-5 and beside["cap"] > 1e6, "a guard of 1e-6 shows beside a short update that no bound hides"
     other = made(fresh.workspace("layer_norm_bwd", tmp_path / "rows"), call)
     assert not [case["id"] for case in other if "_empty_" in case["id"] or "_only_" in case["id"]], "rows of zeros are enough"
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks.fresh_kernels import FIXTURES
+from benchmarks.fresh_kernels import FIXTURES, kernels
 from tests.calling import command
 
 from pypto_op.documents import golden_scan
@@ -36,3 +36,9 @@ def test_next_to_an_end_of_a_mix_nothing_is_judged_by_what_is_natural(tmp_path: 
     cases = json.loads((root / "eval" / "adversarial_suite.json").read_text())["cases"]
     near = [case for case in cases if "decay_near" in case["id"]]
     assert near and not [case["id"] for case in near if case.get("policy")]
+    [small] = [case for case in cases if case["id"] == "L5_tiny_float32"]
+    assert small["draw_zone"] == {"x": "tiny", "state": "tiny"}, "a share that is next to nothing keeps nothing, too"
+    [kernel] = [one for one in kernels("ema_scan") if one.id == "difference"]
+    (root / "ema_scan_impl.py").write_text(kernel.text, encoding="utf-8")
+    answer = command("verify", "--modes", "sim", "--case", small["id"], "--seed", "20260131", root)
+    assert answer.code == 0, answer.stdout

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks import fresh_kernels
 from benchmarks.fresh import workspace
 from tests import program
 
 from pypto_op.documents.knobs import DRAWN
 from pypto_op.documents.policy import get_policy
+from pypto_op.generators.evaluation import new_harness
 from pypto_op.judge.answers.expectation import Expectation
 from pypto_op.judge.cases import fresh
 from pypto_op.judge.cases.contract import load_contract
@@ -60,6 +62,30 @@ def test_a_kernel_with_room_for_so_many_of_an_axis_that_is_walked_one_by_one_is_
     report = verify(ws.root).report
     assert report["status"] == status, report["first_failure"]
     assert 1024 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 1032, "what is cheap"
+
+
+@pytest.mark.parametrize(("product", "least"), [("", 512), ("    x @ x.T\n", 256)])
+def test_beside_tiles_an_axis_that_is_walked_one_by_one_is_drawn_as_far_as_is_cheap(
+    product: str, least: int, tmp_path: Path
+) -> None:
+    """An average that left out steps beyond 512 passed. A step with a matrix product costs more."""
+    ws = OpWorkspace.at(workspace("ema_scan", tmp_path))
+    edit(ws.golden, "    rows = []\n", f"{product}    rows = []\n")
+    new_harness(ws, try_cases=False)
+    [case] = [one for one in fresh.draw(load_contract(ws), 5).cases if one["id"] == f"{DRAWN}T"]
+    assert least < case["shape"]["T"] <= least + 8
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(("kernel", "status"), [("steps_512", "FAIL"), ("difference", "PARTIAL")])
+def test_a_scan_with_room_for_512_steps_is_refused(tmp_path: Path, kernel: str, status: str) -> None:
+    ws = OpWorkspace.at(workspace("ema_scan", tmp_path))
+    new_harness(ws, try_cases=False)
+    [text] = [one.text for one in fresh_kernels.kernels("ema_scan") if one.id == kernel]
+    ws.impl.write_text(text, encoding="utf-8")
+    assert verify(ws.root, "--case", f"{DRAWN}T", "--seed", "5").report["status"] == status
 
 
 @pytest.mark.sim

@@ -64,6 +64,11 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         for name in made.unlimited
     ]
     lines += [
+        f"{name} is tried near its default, and with its sign: where it may be more, say so in SPEC.md's "
+        f"shape_constraints (`-2 <= {name} <= 2`)"
+        for name in made.unranged
+    ]
+    lines += [
         f"no call tries that the wrapper refuses `{clause}`: write it in a form of docs/adding-inputs.md, or try it by hand"
         for clause in made.untried
     ]
@@ -74,7 +79,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
             'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
         )
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
-    details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried}
+    details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried, "unranged": made.unranged}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 

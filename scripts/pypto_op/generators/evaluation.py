@@ -20,6 +20,7 @@ from pypto_op.documents.writing import write_atomically
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases import values, whole_numbers
 from pypto_op.generators.cases.case_maker import Maker
+from pypto_op.generators.cases.float_scalars import defaults
 from pypto_op.generators.cases.refusals import refusals
 from pypto_op.generators.operator.indices import index_limits
 from pypto_op.generators.operator.sources import Sources, gather
@@ -45,6 +46,7 @@ class Made:
         findings: what the suite that lies there still lacks.
         unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
         untried: what SPEC.md says that the wrapper refuses, in words of which no call was made.
+        unranged: float scalars of which SPEC.md names no range, so that no other sign of theirs is tried.
     """
 
     files: list[Outcome]
@@ -55,6 +57,7 @@ class Made:
     findings: list[str] = field(default_factory=list)
     unlimited: list[str] = field(default_factory=list)
     untried: list[str] = field(default_factory=list)
+    unranged: list[str] = field(default_factory=list)
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
@@ -94,7 +97,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
-    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried)
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, _unranged(sources))
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,12 @@ def _bounded(sources: Sources) -> dict[str, Range]:
     """Return the range of each floating tensor that SPEC.md bounds, in the base shape where an end names a size."""
     found = {name: ranges.of(sources.spec.shape_constraints, name, sources.p0_sizes()[0]) for name in sources.floating}
     return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _unranged(sources: Sources) -> list[str]:
+    """Return the float scalars of which SPEC.md names no range."""
+    said = sources.spec.shape_constraints
+    return [name for name in defaults(sources) if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
 
 
 def _sized(sources: Sources) -> dict[str, tuple[str, str]]:

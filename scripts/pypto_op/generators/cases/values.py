@@ -88,7 +88,7 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
         # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
         alike = [] if end == 1.0 and name in maker.sources.shares else maker.p0
-        for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
+        for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: tiny(maker.sources)}) for shape in alike)):
             for dtype in dtypes:  # in bfloat16 such values may be all the same
                 maker.add(Level.L3, f"end_of_{name}", shape, dtype=dtype, knobs={name: end, **knobs})
     for dtype in dtypes if scalar.may_be_zero() and not _refuses_zero(maker, name, scalar.default) else ():
@@ -125,8 +125,9 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     """
     usual, floats = float_scalars.defaults(maker.sources), float_scalars.scalars(maker)
     varied = [name for name, default in usual.items() if case.get(name, default) != default]
-    if len(varied) != 1:
-        return
+    zones = case.get(ZONE)
+    if len(varied) != 1 or (isinstance(zones, Mapping) and set(zones.values()) == {"zero_row"}):
+        return  # a case of flat buffers of zeros is about those, and its scalars are out of their way
     [name] = varied
     ways = [floats[name].across(), floats[name].far_above(), floats[name].others()]
     own = [0.0] if case[name] == 0.0 else next((way for way in ways if case[name] in way[:1]), [])
@@ -150,7 +151,7 @@ def _beside_sizes(maker: Maker, case: Case) -> Iterator[Case]:
     """
     names, idle = maker.sources.floating, idle_scalars(maker)
     if names:
-        yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
+        yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: tiny(maker.sources)}
     for tensor in names[:_MOST_TENSORS] if len(names) > 1 else ():
         if ranges.of(maker.sources.spec.shape_constraints, tensor).high == math.inf:
             yield {**idle, **case, "id": f"{case['id']}_beside_large_{tensor}", SCALE: {tensor: _LARGE}}
@@ -253,7 +254,7 @@ def alike(maker: Maker) -> None:
     for number, (name, other) in enumerate(maker.sources.alike[:_MOST_PAIRS]):
         dtype = dtypes[number % len(dtypes)]  # named, so that no other case changes its own
         # Small ones too: a root's floor of 1e-6, and what is 0, drown in large neighbours.
-        for word, knobs in (("", {}), ("_tiny", {ZONE: "tiny"})) if name in maker.sources.floating else (("", {}),):
+        for word, knobs in (("", {}), ("_tiny", {ZONE: tiny(maker.sources)})) if name in maker.sources.floating else (("", {}),):
             maker.add(Level.L5, f"alike_{name}_{other}{word}", maker.ragged, dtype=dtype, knobs={ALIKE: {name: other}, **knobs})
 
 
@@ -349,7 +350,17 @@ def zones(maker: Maker, level: Level) -> None:
         # Huge numbers in each dtype: what overflows in one does not in another, and kernels cast before they overflow.
         for dtype in maker.sources.spec.supported_dtypes if word == "huge" else ("",):
             if at is level:
-                maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
+                told = {ZONE: tiny(maker.sources)} if word == "tiny" else knobs
+                maker.add(level, word, maker.ragged, dtype=dtype, knobs=told)
+
+
+def tiny(sources: Sources) -> str | dict[str, str]:
+    """Return the zone of small numbers, for all tensors but those that the golden mixes by.
+
+    A share next to 0 keeps what is taken away again: `y + (1 - k) * (x - y)` loses there what `k * y + (1 - k) * x` keeps.
+    """
+    others = [name for name in sources.floating if name not in sources.shares]
+    return "tiny" if len(others) == len(sources.floating) or not others else dict.fromkeys(others, "tiny")
 
 
 def beyond_half(maker: Maker) -> None:
