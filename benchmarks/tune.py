@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import os
 import statistics
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import click
 
 from benchmarks import keeping, tune_spaces
 from benchmarks.table import Row, Table
@@ -106,5 +107,13 @@ def refusal(search: Any, keeper: Any, text: str, folder: Path) -> tuple[str, str
     return ("", "") if not verdict.reason else (verdict.reason.split(",")[0].split(":")[0], verdict.reason)
 
 
+@click.command()
+@click.argument("seconds", type=click.FloatRange(min=0, min_open=True))
+@click.argument("names", nargs=-1, required=True, type=click.Choice(_OPERATORS), metavar="NAME...")
+def main(seconds: float, names: tuple[str, ...]) -> None:
+    """Search a faster kernel for each named example, SECONDS long, and keep the figures in benchmarks/results/tune.json."""
+    _examples(names, seconds)
+
+
 if __name__ == "__main__":
-    _examples(tuple(sys.argv[2:]), float(sys.argv[1]))
+    main()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import random
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+import click
 
 from benchmarks import keeping
 from benchmarks.table import Row, Table
@@ -193,5 +194,12 @@ def _ratchet(kernel: Any, space: Mapping[str, Sequence[str]], known: Known, budg
     return best
 
 
+@click.command()
+@click.argument("names", nargs=-1, required=True, type=click.Choice(tuple(SPACES)), metavar="NAME...")
+def main(names: tuple[str, ...]) -> None:
+    """Exhaust each named space and keep the figures in benchmarks/results/tune_spaces.json."""
+    run(names)
+
+
 if __name__ == "__main__":
-    run(sys.argv[1:] or tuple(SPACES))
+    main()

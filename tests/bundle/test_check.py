@@ -213,6 +213,8 @@ def test_the_generated_files_are_written_by_the_commands(copy):
 
 def test_every_flag_of_every_command_is_known_to_the_check():
     assert list(command_lines.problems(" verify custom/x --modes sim --json --help")) == []
+    assert list(command_lines.problems(" verify custom/x --levels L1,L2")) == []
+    assert "no number" in next(command_lines.problems(" verify custom/x --levels L1"))
     assert list(command_lines.problems(" interfaces new custom/x")) == []
     assert list(command_lines.problems(" NAME --json")) == [] or "has no" in next(command_lines.problems(" NAME --json"))
 

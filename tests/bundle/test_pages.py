@@ -92,6 +92,21 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     assert list(problems(page)) == []
 
 
+def test_the_two_readmes_name_the_same_commands_and_pages() -> None:
+    """A page, a command or a heading that one of them lacks is one that its readers do not find."""
+
+    def named(page: str) -> dict[str, list[str]]:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        commands = re.findall(r"^\$ (.*?)(?: +#.*)?$", text, re.MULTILINE)
+        spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+        links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("README")]
+        rows = [str(text.count("\n|")), str(text.count("\n## "))]
+        return {"commands": commands, "spans": sorted(set(spans)), "links": links, "rows and headings": rows}
+
+    assert len(named("README.md")["links"]) > 30
+    assert named("README.zh.md") == named("README.md")
+
+
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.calling import command
 from tests.debug.asking import ask, line_of, place
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900), pytest.mark.usefixtures("numeric")]
@@ -35,6 +36,16 @@ def test_a_right_kernel_agrees(tmp_path: Path) -> None:
     answer = ask("precision-compare", ws.root, "--case", CASE, "--json")
     result = answer.result("debug_precision_compare")
     assert (answer.code, result["agrees"], result["divergences"], result["blame"]) == (1, True, [], None)
+    said = ask("precision-compare", ws.root, "--case", CASE).stdout
+    assert said == f"called once on case {CASE}, the kernel agrees with the golden\n"
+
+
+def test_a_kernel_that_is_wrong_in_another_call_is_told_what_the_verdict_saw(tmp_path: Path) -> None:
+    ws = place(tmp_path, "rmsnorm", ("mean_square + eps)", "mean_square + 1e-6)"))
+    assert command("verify", ws.root, "--modes", "sim", "--case", "L2_two_tiles_fp32").code == 1
+    said = ask("precision-compare", ws.root).stdout
+    assert "called once on case L2_two_tiles_fp32, the kernel agrees" in said
+    assert "refused it otherwise: sim: called with eps" in said
 
 
 def test_a_write_that_never_comes_leads_to_its_loop(tmp_path: Path) -> None:
@@ -86,6 +97,15 @@ def test_a_dump_is_read_by_every_reader_of_runs(tmp_path: Path) -> None:
 
     _aicore(tmp_path, run, ws.impl)
     _broken_passes(run)
+
+
+def test_lines_are_the_kernels_and_not_those_of_an_operator_that_pypto_composes(tmp_path: Path) -> None:
+    """pypto writes sigmoid in Python, and its graph names the lines of that file."""
+    ws = place(tmp_path, "rmsnorm", ("y_wide = x_wide * inverse_rms", "y_wide = pypto.sigmoid(x_wide) * inverse_rms"))
+    assert ask("dump", ws.root, "--case", "L2_two_tiles_fp32", "--json").result("debug_files")["written"]
+    budget = ask("machine-workspace", ws.debug_dir / "dumps", "--json").result("debug_machine_workspace")
+    lines = {line for layer in budget["layers"] for line in layer["lines"]}
+    assert line_of(ws.impl, "pypto.rsqrt(") in lines and max(lines) <= len(ws.impl.read_text().splitlines()), lines
 
 
 def _aicore(tmp_path: Path, run: Path, kernel: Path) -> None:

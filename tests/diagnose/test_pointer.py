@@ -38,6 +38,7 @@ def test_an_operator_that_passed_is_told_so(tmp_path: Path) -> None:
     ws.report.write_text(json.dumps({"status": "PASS", "first_failure": None}))
     answer = command("diagnose", ws.root)
     assert answer.code == 3 and f"{ws.report}: the last verdict is PASS: nothing failed here" in answer.stderr
+    assert "nothing known matches" not in answer.stderr and answer.stderr.count("\n") == 1, "one line, and no search that failed"
 
 
 def test_the_verdicts_own_reason_is_the_cause_where_no_log_speaks(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
 from labelled_corpus import Verdict, all_snippets, judge, page_names, snippets  # noqa: E402
+from tests.markdown_cases.pages import PageError  # noqa: E402
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "lint-corpus.md"
 _ROW = re.compile(r"^\| (?P<rule>[A-Za-z0-9]+) \| (?P<bad>\d+) \| (?P<good>\d+) \|", re.MULTILINE)
@@ -43,13 +44,13 @@ and were right. Labels that the linter is known to miss carry `known_limit` with
 def measure(names: list[str] | None = None) -> dict[str, list[Verdict]]:
     """Return the verdicts by page, of the pages called `names` or of all."""
     wanted = {name.upper() for name in names or ()}
+    # all are read before the first is judged, so that a slip shows before the wait
+    pages = {page: snippets(page) for page in page_names() if not wanted or page.upper() in wanted}
     verdicts: dict[str, list[Verdict]] = {}
     with tempfile.TemporaryDirectory(prefix="lint-corpus-") as scratch:
-        for page in page_names():
-            if wanted and page.upper() not in wanted:
-                continue
-            base = Path(scratch) / page
-            verdicts[page] = [judge(s, base / str(i)) for i, s in enumerate(snippets(page))]
+        for page, found in pages.items():
+            print(f"{page}: {len(found)} snippets", file=sys.stderr, flush=True)
+            verdicts[page] = [judge(s, Path(scratch) / page / str(i)) for i, s in enumerate(found)]
     return verdicts
 
 
@@ -95,8 +96,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--problems", action="store_true", help="list every label that is not met")
     parser.add_argument("--write", action="store_true", help=f"renew {TABLE.name}")
     options = parser.parse_args(argv)
+    if options.write and options.rules:
+        parser.error("--write needs the whole corpus")
+    if nowhere := sorted({rule.upper() for rule in options.rules} - {page.upper() for page in page_names()}):
+        parser.error(f"no page of tests/corpus/lint is called {', '.join(nowhere)}")
     start = time.perf_counter()
-    verdicts = measure(options.rules)
+    try:
+        verdicts = measure(options.rules)
+    except PageError as slip:
+        parser.error(str(slip))
     seconds = time.perf_counter() - start
     text = table(verdicts)
     print(text)
@@ -107,8 +115,6 @@ def main(argv: list[str] | None = None) -> int:
             known = f"  (known limit: {verdict.snippet.known_limit})" if verdict.snippet.known_limit else ""
             print(verdict.problem + known)
     if options.write:
-        if options.rules:
-            parser.error("--write needs the whole corpus")
         TABLE.write_text(_HEAD + text, encoding="utf-8")
     return int(any(not v.snippet.known_limit for v in open_labels))
 

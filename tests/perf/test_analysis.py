@@ -34,6 +34,7 @@ def folder(path: Path) -> Path:
     rows = ["seqNo,taskId,rootIndex,leafHash,successors", "0,1,0,77,2", "0,2,0,88,3", "0,3,0,88,", "0,4,0,99,"]
     operation = {"opcode": "EXP", "line": 12, "op_attr": {"IS_CUBE": False}}
     product = {"opcode": "A_MUL_B", "line": 9, "op_attr": {"IS_CUBE": True}}
+    of_pypto = {"opcode": "DIV", "line": 404, "file": "/venv/site-packages/pypto/operator.py"}
     loop = "TENSOR_ROWS_Unroll1"
     program = {
         "functions": [
@@ -41,7 +42,7 @@ def folder(path: Path) -> Path:
             {
                 "rawname": "TENSOR_ROWS_Unroll1_PATH0_hiddenfunc0_leaf0",
                 "hash": "77",
-                "operations": [product, {"opcode": "COPY_IN"}],
+                "operations": [product, {"opcode": "COPY_IN"}, of_pypto],
             },
             {"rawname": f"{loop}_PATH0_hiddenfunc0_leaf1", "hash": "88", "operations": [operation]},
         ]

@@ -52,7 +52,7 @@ def precision_compare(
     not run, 3 no simulator.
     """
     ws, case = _checked(op_dir, case, impl, up_to_module)
-    from pypto_op.debug.precision_compare import Request
+    from pypto_op.debug.precision_compare import Request, refused_otherwise
     from pypto_op.debug.precision_compare import precision_compare as run
 
     result = run(ws, Request(case, impl, up_to_module, not no_blame))
@@ -65,7 +65,8 @@ def precision_compare(
     if blame is not None:
         lines.append(f"to blame: {blame['who']}: {blame['why']}")
         lines += [f"  tried: {one}" for one in blame["tried"]]
-    nothing = "the kernel agrees with the golden" if result["agrees"] else "outputs are wrong, but no operation stands out"
+    agrees = f"called once on case {case}, the kernel agrees with the golden{refused_otherwise(ws, case)}"
+    nothing = agrees if result["agrees"] else "outputs are wrong, but no operation stands out"
     return _tell(result, lines, as_json, nothing, found=bool(result["divergences"] or blame))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.debug.running import CHECKED_PASSES, GRAPHS, TENSORS, Desk, Run, scratch_in_memory
+from pypto_op.diagnose.sources import failure_at
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.cases.contract import load_contract
@@ -153,3 +154,9 @@ def _broken_pass(folder: Path) -> str | None:
                 if "FAIL" in (row.get("verifyResult") or "").upper():
                     return f"after {row['passName']} the graph {row['verifyType']} gives other numbers"
     return None
+
+
+def refused_otherwise(ws: OpWorkspace, case: str) -> str:
+    """Return why the last verdict refused a case on which one call is right, such as an input that is not read; "" for none."""
+    failure = failure_at(ws.root)
+    return f"; the verdict refused it otherwise: {failure.get('summary')}" if failure.get("case_id") == case else ""

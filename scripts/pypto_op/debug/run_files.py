@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose.log_text import of_a_package
 from pypto_op.errors import ContractError, InfraError, no_folder
 
 _AGAIN = "make one by `pypto-op debug dump OP_DIR --case ID`"
@@ -96,7 +97,7 @@ class Graph:
                 tuple(map(int, one.get("ioperands", ()))),
                 tuple(map(int, one.get("ooperands", ()))),
                 str(one.get("file", "")),
-                int(one["line"]) if one.get("line") else None,
+                int(one["line"]) if one.get("line") and not of_a_package(str(one.get("file", ""))) else None,
             )
             for one in self._data.get("operations", ())
         ]

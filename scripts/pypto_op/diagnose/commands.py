@@ -59,7 +59,7 @@ def diagnose(given: str | None, log: str | None, kernel: str | None, show: str |
         click.echo(_told(hit))
     for note in found.notes:
         click.echo(note, err=True)
-    if not found.hits:
+    if not found.hits and not found.passed:
         click.echo(f"nothing known matches ({len(knowledge.entries())} searched); {_UNKNOWN}", err=True)
     if found.undecided:
         click.echo(f"give --kernel FILE to decide about: {', '.join(found.undecided)}", err=True)

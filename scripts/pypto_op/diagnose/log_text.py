@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.endings import with_kernel_frames
@@ -64,6 +65,11 @@ def parse_log(text: str) -> LogText:
     return compose([Piece("", 1, text)])
 
 
+def of_a_package(file: str) -> bool:
+    """Whether a path is that of an installed package, such as pypto's own operators: no line of a kernel lies there."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+
+
 def compose(pieces: Sequence[Piece], notes: Sequence[str] = ()) -> LogText:
     """Return what the pieces of one or several logs say together."""
     starts: list[tuple[int, str, int]] = []
@@ -96,7 +102,7 @@ def _plain(text: str) -> tuple[bool, str]:
 def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[str, ...]) -> LogText:
     named = [found for found in _PLACE.finditer(text) if found["line"] != "1"]  # 1:0 stands for "no place known"
     named += _GRAPH_PLACE.finditer(text)
-    places = [(found["file"], int(found["line"])) for found in named if "site-packages" not in found["file"]]
+    places = [(found["file"], int(found["line"])) for found in named if not of_a_package(found["file"])]
     # pypto's own word, where there is one, is a line of the statement.
     places += [(found["file"] or found["at"], int(found["line"] or found["crashed"])) for found in _RECORDED.finditer(text)]
     detail = _DETAIL.search(text)

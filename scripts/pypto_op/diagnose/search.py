@@ -71,6 +71,7 @@ class Diagnosis:
     hits: tuple[Hit, ...]
     undecided: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    passed: bool = False  # nothing failed: the operator's last verdict is PASS
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis as `schemas/diagnosis.schema.json` describes it."""
@@ -105,7 +106,7 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
     found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
     check_no_name(error_log, found)
     pointer = "" if found.hits else pointer_of(error_log)
-    return replace(found, notes=(*found.notes, pointer)) if pointer else found
+    return replace(found, notes=(*found.notes, *([pointer] if pointer else [])), passed=source.passed)
 
 
 def check_no_name(given: str | Path, found: Diagnosis) -> None:

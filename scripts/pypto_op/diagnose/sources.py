@@ -36,6 +36,7 @@ class Source:
 
     log: LogText  # its words
     kernel: Path | None = None  # the file that ran, where a failure folder tells and the file has not changed since; else None
+    passed: bool = False  # it is an operator whose last verdict is PASS
 
 
 def is_text(given: str) -> bool:
@@ -192,7 +193,9 @@ def _operator(operator: OpWorkspace) -> Source:
             found = read_json(operator.report)
             report = found if isinstance(found, dict) else None
         notes += [] if report is not None else [f"{operator.report} cannot be read as a report"]
-        notes += [f"{operator.report}: the last verdict is PASS: nothing failed here"] if _passed(report) else []
+        if _passed(report):
+            elsewhere = "give the log of a run that failed elsewhere"
+            notes.append(f"{operator.report}: the last verdict is PASS: nothing failed here; {elsewhere}")
     else:
         notes.append(f"{operator.report} is missing: no verdict was given yet")
     folder = failure_of(operator, report)
@@ -203,7 +206,7 @@ def _operator(operator: OpWorkspace) -> Source:
     if not pieces:
         why = "no run has failed here" if not operator.report.is_file() else "its report cannot be read, and no run left a log"
         raise ContractError(why, file=operator.root, remedy=f"run `pypto-op verify {typed(operator.root)}`")
-    return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
+    return Source(compose(pieces, notes), kernel or _impl_of(operator, report), _passed(report))
 
 
 def _passed(report: Mapping[str, Any] | None) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.cost import CYCLES_PER_US, PROGRAM, TASK_TIMES, TOPOLOGY
+from pypto_op.diagnose.log_text import of_a_package
 from pypto_op.errors import ContractError
 
 Name = tuple[int, int]
@@ -186,7 +187,7 @@ def _read_leaves(functions: Sequence[Mapping[str, Any]], placed: Mapping[str, Ma
         for operation in function.get("operations", ()):
             opcode = str(operation.get("opcode", ""))
             cube = cube or bool((operation.get("op_attr") or {}).get("IS_CUBE"))
-            if operation.get("line"):
+            if operation.get("line") and not of_a_package(str(operation.get("file", ""))):
                 lines.add(int(operation["line"]))
             if "COPY" in opcode or opcode in _MOVES or "_TO_" in opcode:
                 moves += 1

@@ -13,6 +13,7 @@ from pypto_op.bundle.texts import Text
 
 _CALL = re.compile(r"(?<![\w./-])pypto-op(?P<rest>(?: +[^\s`|;&)]+)+)")
 _FLAG = re.compile(r"(?<!\S)\[?(--[a-z][\w-]*|-[a-zA-Z])\b")
+_LEVEL_1 = re.compile(r"--levels[ =]L1(?![,\w])")
 _MODULE = re.compile(r"\bpython3? -m (?P<module>[\w.]+)")
 
 
@@ -48,6 +49,8 @@ def problems(rest: str) -> Iterator[str]:
     for flag in _FLAG.findall(" ".join(words).replace("|", " ")):
         if flag not in known and not (command is root and flag == "--version"):
             yield f"`{shown}` has no option {flag}"
+    if shown == "pypto-op verify" and _LEVEL_1.search(" ".join(words)):
+        yield "`pypto-op verify --levels L1` ends in ERROR: L1 compares no number; name L2, too"
 
 
 def commands_in(text: Text) -> Iterator[tuple[int, str]]:
