@@ -101,12 +101,9 @@ def impl(
     """Return an impl of the operator `demo`: a kernel that takes x and out, and its wrapper.
 
     Args:
-        body: statements of the kernel.
         before: module code between the imports and the kernel (constants, helpers).
-        wrapper: the host side.
         parameters: the kernel's parameters, one a line.
         head: imports and device.
-        decorator: the kernel's decorator.
         after: module code behind the wrapper.
     """
     parts = [dedent(head)]

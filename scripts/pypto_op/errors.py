@@ -28,7 +28,6 @@ class PyptoOpError(Exception):
 
     Args:
         problem: what is wrong, one sentence without a full stop.
-        file: the file it is in.
         where: the place inside that file (line, JSON path, section).
         remedy: what the reader should do about it, imperative.
     """

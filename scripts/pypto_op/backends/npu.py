@@ -141,10 +141,6 @@ class NpuBackend:
         """Open a session on the device that `TILE_FWK_DEVICE_ID` names, and hold that device until it closes.
 
         Args:
-            impl: the implementation's file.
-            wrapper: the function in it.
-            workspace: the operator.
-            limits: what the worker may use of the host.
             cost_model: time the kernel on the device as well.
 
         Raises:
@@ -221,7 +217,6 @@ def take_lease(index: int, seconds: float = LEASE_SECONDS, held: float = LEASE_S
     Args:
         index: the device, as `TILE_FWK_DEVICE_ID` names it.
         seconds: how long to wait for another holder.
-        held: see above.
 
     Raises:
         InfraError: another process holds it for longer than `seconds`, or what used it does not end.

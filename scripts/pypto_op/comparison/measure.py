@@ -133,9 +133,7 @@ def measure_floating(actual: torch.Tensor, expected: torch.Tensor, rule: Rule, t
     """Compare floating or complex tensors of one shape under `rule`.
 
     Args:
-        actual: the candidate's output.
         expected: the golden in the same dtype, or an fp64 truth when twins are given.
-        rule: judges the finite elements.
         twins: honest outputs in the candidate's dtype. Where one of them, or the truth rounded to that
             dtype, is NaN or Inf, the candidate may be so too.
     """

@@ -73,11 +73,7 @@ class Tensor:
 
 
 class Graph:
-    """One function of a graph file.
-
-    Args:
-        data: as pypto wrote it.
-    """
+    """One function of a graph file."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.name = str(data.get("func_magicname", "?"))

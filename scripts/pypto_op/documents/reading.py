@@ -114,7 +114,6 @@ def parse_yaml(text: str, *, file: Path | str | None = None, first_line: int = 1
     """Return what `text` says, as dicts, lists, str, int, float, bool and None.
 
     Args:
-        text: one YAML document.
         file: named in messages.
         first_line: line of the file on which `text` starts, for messages.
 

@@ -78,7 +78,6 @@ class Crew:
     """Hands, and the jobs that wait for them.
 
     Args:
-        hands: who does them.
         jobs: all of them, in the order in which they are begun.
         wanted: asked before a job is begun; what is not wanted any more gets no result.
         hear: told each word of a job.

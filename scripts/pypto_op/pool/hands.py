@@ -66,7 +66,6 @@ class Away:
     """A servant in another process, perhaps on another host.
 
     Args:
-        name: for people.
         shares: see `crew.Hand`.
         connect: starts a servant and returns the way to it, without waiting; raises HandLost.
         work: pickled `Work`.

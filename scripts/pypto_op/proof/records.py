@@ -58,8 +58,6 @@ def keep(
     """Keep what was found out; where it cannot be written, it is found out again.
 
     Args:
-        ws: the operator.
-        kind: what was asked.
         about: hashes and versions that decide the answer.
         result: the answer, as JSON.
         closure: `Loaded.closure` of what ran.

@@ -62,7 +62,6 @@ class Proposer:
     """Proposes candidates, each essence once.
 
     Args:
-        kernel: with its choices.
         seed: makes the same proposals after the same answers.
         thumb: assignments that come first.
     """
@@ -104,7 +103,6 @@ class Proposer:
         """Say what became of a candidate.
 
         Args:
-            proposal: it.
             ratio: its time over the baseline's; None where it is no kernel, or a wrong one.
         """
         for item in proposal.assignment.items():

@@ -159,7 +159,6 @@ def faults(site: Site, setting: Sequence[str], values: Mapping[str, int], bits: 
     """Return what the chip does not allow of a call's setting; [] where a name has no known value.
 
     Args:
-        site: the call.
         setting: what it says, number by number.
         values: the module's named numbers.
         bits: of the widest element that a product may have.

@@ -61,9 +61,6 @@ class LaneWorker:
     """One candidate process per mode, used for case after case of a lane.
 
     Args:
-        plan: what is judged.
-        losses: shared by all lanes.
-        redactor: for the judge.
         references: answer for inputs and goldens; the caller closes them.
         onto: positions, in the suite, of the cases whose second seed is called on the tensors of the first.
     """

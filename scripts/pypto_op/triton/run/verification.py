@@ -60,7 +60,6 @@ def asked(task: TaskSession, case: Case, seed: int, *, opens: bool = False, **ho
 
     Args:
         task: stands before the case.
-        case: which.
         seed: of the pass.
         opens: the pass is begun first.
 

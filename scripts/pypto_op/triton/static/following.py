@@ -68,7 +68,6 @@ class Following:
         Args:
             name: dotted; "" for something that is not known.
             given: its arguments.
-            node, source: the call.
 
         Returns:
             What the functions returned.
@@ -93,7 +92,6 @@ class Following:
         Args:
             hooks: the functions.
             given: the launch's arguments by the kernel's parameters.
-            node, source: the launch.
         """
         arguments = Container("arguments", keyed=dict(given))
         for hook in hooks:
