@@ -35,12 +35,7 @@ class PyptoOpError(Exception):
     exit_code = ExitCode.CONTRACT
 
     def __init__(
-        self,
-        problem: str,
-        *,
-        file: Path | str | None = None,
-        where: str | None = None,
-        remedy: str | None = None,
+        self, problem: str, *, file: Path | str | None = None, where: str | None = None, remedy: str | None = None
     ) -> None:
         self.problem, self.file, self.where, self.remedy = problem, file, where, remedy
         super().__init__(self.one_line())

@@ -169,13 +169,7 @@ class Backend(Protocol):
         ...
 
     def open(
-        self,
-        impl: Path,
-        wrapper: str,
-        workspace: OpWorkspace,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        cost_model: bool = False,
+        self, impl: Path, wrapper: str, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, cost_model: bool = False
     ) -> Session:
         """Open a session on `wrapper` of the file `impl`.
 

@@ -130,13 +130,7 @@ class NpuBackend:
         return {} if found.reason else self._layer.state(device_index(found.indices))
 
     def open(
-        self,
-        impl: Path,
-        wrapper: str,
-        workspace: OpWorkspace,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        cost_model: bool = False,
+        self, impl: Path, wrapper: str, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, cost_model: bool = False
     ) -> CandidateSession:
         """Open a session on the device that `TILE_FWK_DEVICE_ID` names, and hold that device until it closes.
 

@@ -146,12 +146,7 @@ def measure_floating(actual: torch.Tensor, expected: torch.Tensor, rule: Rule, t
 
 
 def _add_piece(
-    result: Measured,
-    rule: Rule,
-    offset: int,
-    actual: torch.Tensor,
-    expected: torch.Tensor,
-    twins: Sequence[torch.Tensor],
+    result: Measured, rule: Rule, offset: int, actual: torch.Tensor, expected: torch.Tensor, twins: Sequence[torch.Tensor]
 ) -> None:
     first, second = as_wide(actual), as_wide(expected)
     rounded = expected if expected.dtype == actual.dtype else expected.to(actual.dtype)
@@ -185,12 +180,7 @@ def _add_piece(
 
 
 def _finite_where(
-    result: Measured,
-    offset: int,
-    first: torch.Tensor,
-    second: torch.Tensor,
-    rounded: torch.Tensor,
-    twins: Sequence[torch.Tensor],
+    result: Measured, offset: int, first: torch.Tensor, second: torch.Tensor, rounded: torch.Tensor, twins: Sequence[torch.Tensor]
 ) -> torch.Tensor:
     """Compare the places of NaN and Inf; return the indices that are finite on both sides."""
     kind, expected_kind = special_kind(first), special_kind(second)

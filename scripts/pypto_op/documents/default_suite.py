@@ -150,14 +150,7 @@ class _Maker:
         self._turn = 0
 
     def add(
-        self,
-        level: Level,
-        word: str,
-        sizes: Sizes,
-        *,
-        precision: bool = True,
-        all_dtypes: bool = False,
-        seed: int = SEEDS[0],
+        self, level: Level, word: str, sizes: Sizes, *, precision: bool = True, all_dtypes: bool = False, seed: int = SEEDS[0]
     ) -> None:
         """Add a case per dtype, or one with the next dtype in turn."""
         dtypes = self.spec.supported_dtypes

@@ -31,12 +31,7 @@ SCHEMA = "perf_result"
 
 
 def benchmark_operator(
-    ws: OpWorkspace,
-    *,
-    progress: Hear | None = None,
-    admitted: Admitted | None = None,
-    pool: Pool | None = None,
-    **wanted: Any,
+    ws: OpWorkspace, *, progress: Hear | None = None, admitted: Admitted | None = None, pool: Pool | None = None, **wanted: Any
 ) -> dict[str, Any]:
     """Time an operator's integrated implementation and write eval/perf_result.json.
 

@@ -44,7 +44,7 @@ def _of_loop(program: Program, function: Function, loop: cst.For) -> Iterator[Fi
         if target and not varying & set(names_in(_value(statement))) and _assignments(loop, target) == 1:
             choice = Choice(
                 f"{target} out of loop {name}",
-                _kind(program, statement),
+                Kind.HOIST if _reaches(program, _value(statement), ("view",), 0) else Kind.CAST,
                 program.line(statement),
                 (INSIDE, BEFORE),
                 unless=undone,
@@ -171,10 +171,6 @@ def _load(program: Program, statement: cst.CSTNode) -> str:
     if not target:
         return ""
     return target if _reaches(program, _value(statement), ("view", "cast"), 0) else ""
-
-
-def _kind(program: Program, statement: cst.CSTNode) -> Kind:
-    return Kind.HOIST if _reaches(program, _value(statement), ("view",), 0) else Kind.CAST
 
 
 def _reaches(program: Program, node: cst.CSTNode, names: tuple[str, ...], depth: int) -> bool:

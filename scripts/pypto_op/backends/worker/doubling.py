@@ -49,11 +49,7 @@ class Doubled(TorchFunctionMode):
         self.codes = True  # the ties are those of roundings to whole numbers, of nothing else
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call `func` in float64."""
         args = tuple(map(self._wide, args))

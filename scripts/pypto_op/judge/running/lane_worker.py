@@ -274,12 +274,7 @@ class LaneWorker:
         return False
 
     def _judge(
-        self,
-        record: CaseRecord,
-        case: Mapping[str, Any],
-        seed: int,
-        inputs: Sequence[Value],
-        runs: Mapping[Mode, RunResult],
+        self, record: CaseRecord, case: Mapping[str, Any], seed: int, inputs: Sequence[Value], runs: Mapping[Mode, RunResult]
     ) -> list[Answered]:
         expectation = self._expectation(case)
         loaded = any(run.outcome not in NOT_LOADED for run in runs.values())

@@ -125,12 +125,7 @@ class Following:
                     self._call(bound, [Host()], method.node, method.scope.source)
 
     def _call(
-        self,
-        called: Value,
-        pool: list[Value],
-        node: cst.CSTNode,
-        source: SourceFile,
-        named: dict[str, Value] | None = None,
+        self, called: Value, pool: list[Value], node: cst.CSTNode, source: SourceFile, named: dict[str, Value] | None = None
     ) -> Value:
         """Call a function as often as it may be called, none included, each parameter with one of `pool`."""
         heap = dict(self.m.heap)
