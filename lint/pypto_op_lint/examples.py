@@ -76,10 +76,8 @@ def test_demo_l1():
 """
 
 
-@functools.cache
-def dedent(text: str) -> str:
-    """`textwrap.dedent`, remembered: most examples are made of the same parts."""
-    return textwrap.dedent(text)
+dedent = functools.cache(textwrap.dedent)
+"""Remembered: most examples are made of the same parts."""
 
 
 @functools.cache

@@ -54,11 +54,9 @@ class DeviceLayer(Protocol):
 
     def find(self) -> Devices:
         """Look for devices; must not import torch_npu, which ends a process where the driver is broken."""
-        ...
 
     def state(self, index: int) -> dict[str, str]:
         """Return what a device says of its clock, temperature and power; {} where it says nothing."""
-        ...
 
 
 class Ascend:

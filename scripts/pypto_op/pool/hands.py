@@ -25,15 +25,12 @@ class Channel(Protocol):
 
     def say(self, what: str, data: bytes) -> None:
         """Send; what cannot be sent is heard of as LOST."""
-        ...
 
     def heard(self) -> SimpleQueue[tuple[str, bytes]]:
         """Return where its answers arrive."""
-        ...
 
     def kill(self) -> None:
         """End the servant and all that it started; harmless when called twice."""
-        ...
 
 
 class Here:

@@ -38,7 +38,7 @@ def _of_loop(program: Program, function: Function, loop: cst.For) -> Iterator[Fi
         yield from _between(program, function, loop, pair, exchange)
     outer = next((other for other in _loops(function) if _pair(other) is loop), None)
     undone = "" if outer is None else f"order of loop {_name(outer)} and {_name(loop)} of {function.name}"
-    varying = _varying(loop)
+    varying = _targets(loop)
     for statement in loop.body.body:
         target = _load(program, statement)
         if target and not varying & set(names_in(_value(statement))) and _assignments(loop, target) == 1:
@@ -72,7 +72,7 @@ def _unroll(program: Program, loop: cst.For, name: str) -> Finding:
 
 def _between(program: Program, function: Function, loop: cst.For, pair: cst.For, exchange: str) -> Iterator[Finding]:
     """Yield loads of the inner loop that may stand before the new inner loop, once the two are exchanged."""
-    varying = _varying(loop) - (_targets(pair) - {_index(pair)})
+    varying = _targets(loop) - (_targets(pair) - {_index(pair)})
     for statement in pair.body.body:
         target = _load(program, statement)
         names = set(names_in(_value(statement))) if target else set()
@@ -141,10 +141,6 @@ def _targets(loop: cst.For) -> set[str]:
                 if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
                     found |= {call.func.value.value} - {"pypto"}
     return found
-
-
-def _varying(loop: cst.For) -> set[str]:
-    return _targets(loop)
 
 
 def _assignments(loop: cst.For, name: str) -> int:

@@ -38,15 +38,12 @@ class Space(Protocol):
 
     def essence(self, assignment: Assignment) -> dict[str, str]:
         """Return the choices of an assignment that have an effect and differ from the kernel's."""
-        ...
 
     def counts(self, key: str, assignment: Assignment) -> bool:
         """Say whether a choice matters under an assignment."""
-        ...
 
     def faults(self, assignment: Assignment) -> list[str]:
         """Return what the limits do not allow."""
-        ...
 
 
 @dataclass

@@ -15,19 +15,15 @@ class Device(Protocol):
 
     def prepare(self) -> None:
         """Make this process ready for kernels; called once, before any code of a candidate."""
-        ...
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor as the candidate gets it."""
-        ...
 
     def synchronize(self) -> None:
         """Wait until everything that was launched is done."""
-        ...
 
     def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
         """Time `call`, which has run well once, if that was asked for and this place can tell time."""
-        ...
 
 
 class Host:

@@ -36,7 +36,6 @@ class CanSabotage(Protocol):
 
     def sabotaged(self) -> Backend:
         """Return the backend whose kernels compute nothing."""
-        ...
 
 
 class Saboteur:
