@@ -169,11 +169,7 @@ def output_folder(path: Path) -> Path:
         return path
     found = sorted((one for one in path.rglob("output_*") if one.is_dir()), key=lambda one: one.stat().st_mtime)
     if not found:
-        raise ContractError(
-            "holds nothing that a run of pypto leaves (no output_* folder)",
-            file=path,
-            remedy=_AGAIN,
-        )
+        raise ContractError("holds nothing that a run of pypto leaves (no output_* folder)", file=path, remedy=_AGAIN)
     return found[-1]
 
 

@@ -49,10 +49,7 @@ def check(state: State | None, action: str, args: Arguments, *, by: str) -> None
     if state is None and action != "init":
         raise Refused("the operator has no state yet", remedy="run `pypto-op state init --op-dir OP_DIR`")
     if row.owner_only and by != "person":
-        raise Refused(
-            f"only a person may call {action}",
-            remedy="ask the owner to run it in a terminal and to confirm it",
-        )
+        raise Refused(f"only a person may call {action}", remedy="ask the owner to run it in a terminal and to confirm it")
     for name in row.requires:
         CONDITIONS[name](state, args, by)
 

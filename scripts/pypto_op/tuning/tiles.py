@@ -117,14 +117,7 @@ def choices(sites: Sequence[Site]) -> Iterator[tuple[Choice, Callable[[Edits, st
                 seen.add(key)
                 shared = keys is site.together
                 yield (
-                    Choice(
-                        key,
-                        kind,
-                        site.line,
-                        _options(site, i),
-                        under="" if shared else site.switch,
-                        unless="",
-                    ),
+                    Choice(key, kind, site.line, _options(site, i), under="" if shared else site.switch, unless=""),
                     _nothing,
                 )
 
