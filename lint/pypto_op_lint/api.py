@@ -45,7 +45,6 @@ def lint_path(
     """Lint one file as what it is to its operator.
 
     Args:
-        path: the file.
         text: its text, when it is not (yet) what lies on disk.
         unsaved: the same for other files of the operator.
         event: the event this run stands for.
@@ -91,11 +90,9 @@ def lint_operator(
     """Lint an operator as one of its gates does.
 
     Args:
-        op_dir: the operator's directory.
         event: the gate. `on-write` looks at every file as if it had just been written.
         stage: the stage that is being completed; the current one when left out.
         phase: the phase k that is handed over (`submit-for-verify`).
-        rules: ids of the rules to run.
 
     Raises:
         ContractError: no such directory, no such rule, or a phase is missing for `submit-for-verify`.

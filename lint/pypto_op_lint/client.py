@@ -44,7 +44,6 @@ def main(argv: list[str], root: str) -> int:
 
     Args:
         argv: the event's short name (pre, post, stop), used when stdin does not say it.
-        root: the bundle's root.
 
     Returns:
         The exit code: 0, or 2 when a malformed event of unknown kind must stop the tool.

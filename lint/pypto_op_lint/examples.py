@@ -76,10 +76,8 @@ def test_demo_l1():
 """
 
 
-@functools.cache
-def dedent(text: str) -> str:
-    """`textwrap.dedent`, remembered: most examples are made of the same parts."""
-    return textwrap.dedent(text)
+dedent = functools.cache(textwrap.dedent)
+"""Remembered: most examples are made of the same parts."""
 
 
 @functools.cache
@@ -101,12 +99,9 @@ def impl(
     """Return an impl of the operator `demo`: a kernel that takes x and out, and its wrapper.
 
     Args:
-        body: statements of the kernel.
         before: module code between the imports and the kernel (constants, helpers).
-        wrapper: the host side.
         parameters: the kernel's parameters, one a line.
         head: imports and device.
-        decorator: the kernel's decorator.
         after: module code behind the wrapper.
     """
     parts = [dedent(head)]

@@ -46,10 +46,8 @@ def compare_leaves(
     """Compare all outputs of one case.
 
     Args:
-        actual: the candidate's outputs, in order.
         expected: the golden's outputs; an fp64 truth when `policy` is a twin policy.
         names: the outputs' names, as many as `expected`.
-        policy: the tolerance policy.
         twins: for a twin policy, the outputs of each honest twin.
         bounds: by output, what these twins allow; for who compares many outputs with the same ones.
 

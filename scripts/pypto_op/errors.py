@@ -28,7 +28,6 @@ class PyptoOpError(Exception):
 
     Args:
         problem: what is wrong, one sentence without a full stop.
-        file: the file it is in.
         where: the place inside that file (line, JSON path, section).
         remedy: what the reader should do about it, imperative.
     """
@@ -36,12 +35,7 @@ class PyptoOpError(Exception):
     exit_code = ExitCode.CONTRACT
 
     def __init__(
-        self,
-        problem: str,
-        *,
-        file: Path | str | None = None,
-        where: str | None = None,
-        remedy: str | None = None,
+        self, problem: str, *, file: Path | str | None = None, where: str | None = None, remedy: str | None = None
     ) -> None:
         self.problem, self.file, self.where, self.remedy = problem, file, where, remedy
         super().__init__(self.one_line())

@@ -33,8 +33,6 @@ def running(module: str, *words: str, obeying: bool = False) -> list[str]:
     """Return the command line of `python -m module words`.
 
     Args:
-        module: of this bundle.
-        words: its arguments.
         obeying: the environment that the process will get is ours, so that Python may heed its variables.
     """
     flags = [flag for flag, set_ in (("-s", sys.flags.no_user_site), ("-B", sys.dont_write_bytecode)) if set_]

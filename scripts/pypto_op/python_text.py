@@ -101,8 +101,6 @@ def evaluate(
     """Return what arithmetic on numbers and names comes to. Never `eval`.
 
     Args:
-        node: the expression.
-        names: what names stand for.
         operators: those that are known; a leading minus always is.
         numbers: types that a constant may have; bool is none of them.
 

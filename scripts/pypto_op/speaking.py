@@ -64,7 +64,6 @@ def now(what: str, done: int = 0, total: int = 0) -> None:
     """Change what the innermost work is at, and how far it is.
 
     Args:
-        what: in a few words.
         done: how many of its steps are over.
         total: how many there are; 0 where nobody knows.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import random
 import re
@@ -99,9 +100,14 @@ def test_it_is_found_in_broken_bytes_and_behind_colours(log: DeviceLog, tmp_path
         assert leads(explain(utf16).hits[0], log)
 
 
+@functools.cache
+def _filler(lines: int) -> bytes:
+    return "".join(PLAIN.format(n=n) for n in range(lines)).encode()
+
+
 def _in_the_middle(log: DeviceLog, whole_bytes: int) -> tuple[bytes, int]:
     """Return a log of so many bytes and more that has another one inside, and the lines before it."""
-    filler = "".join(PLAIN.format(n=n) for n in range(whole_bytes // len(PLAIN) + 2000)).encode()
+    filler = _filler(whole_bytes // len(PLAIN) + 2000)
     return filler + log.text.encode() + b"\n" + filler[:200_000], filler.count(b"\n")
 
 

@@ -169,9 +169,9 @@ def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -
 @pytest.mark.parametrize(("rows", "status"), [(1000, "PASS"), (21, "FAIL")])
 def test_a_drawn_shape_that_the_simulator_cannot_hold_is_judged_smaller(clean_workspace: Path, rows: int, status: str) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
-    hoard = f'    if x.shape[0] > {rows}:\n        hoard = b"x" * (2 << 30)\n    total = torch.empty'
+    hoard = f'    if x.shape[0] > {rows}:\n        hoard = b"x" * (1 << 30)\n    total = torch.empty'
     edit(ws.impl, "    total = torch.empty", hoard)
-    report = verify(ws.root, "--memory-mb", "1500").report
+    report = verify(ws.root, "--memory-mb", "1000").report
     assert report["status"] == status, report["first_failure"]
     [size] = [check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N"]
     told = report["fresh_shapes"]["left_out"]

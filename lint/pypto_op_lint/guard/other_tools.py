@@ -33,16 +33,12 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
     for name, text in inputs.items():
         key = next((part for part in reversed(name.split(".")) if not part.isdecimal()), "")
         if _SHELL_KEY.fullmatch(key) or _CODE_KEY.fullmatch(key):
-            reason = _run(policy, key, text, cwd)
+            reason = judge_command(policy, text, cwd) if _SHELL_KEY.fullmatch(key) else judge_code(policy, text, cwd)
         else:
             reason = _looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text)
         if reason:
             return reason
     return None
-
-
-def _run(policy: Policy, key: str, text: str, cwd: str | None) -> str | None:
-    return judge_command(policy, text, cwd) if _SHELL_KEY.fullmatch(key) else judge_code(policy, text, cwd)
 
 
 def _looked_at(policy: Policy, tool: str, text: str) -> str | None:

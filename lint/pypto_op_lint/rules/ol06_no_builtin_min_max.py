@@ -71,12 +71,7 @@ class NoBuiltinMinMax(Rule):
         Invalid(impl(BODY.replace("pypto.exp(tile)", "max(tile, x)"))),
         Invalid(impl("most = max(size for size in x.shape)\n" + BODY)),
         Invalid(impl(BODY.replace("pypto.min(", "smaller("), before="smaller = min\n")),
-        Invalid(
-            impl(
-                BODY.replace("pypto.exp(tile)", "functools.reduce(max, [tile, x])"),
-                before="import functools\n",
-            )
-        ),
+        Invalid(impl(BODY.replace("pypto.exp(tile)", "functools.reduce(max, [tile, x])"), before="import functools\n")),
         Invalid(impl(BODY.replace("pypto.min(", "builtins.min("), before="import builtins\n")),
         Invalid(
             impl(

@@ -60,10 +60,7 @@ class ApiReportComplete(Rule):
 
     VALID = [
         Valid(_REPORT, artifact=Artifact.API_REPORT),
-        Valid(
-            _REPORT.replace("API mapping", "API 映射").replace("Constraints", "约束条件"),
-            artifact=Artifact.API_REPORT,
-        ),
+        Valid(_REPORT.replace("API mapping", "API 映射").replace("Constraints", "约束条件"), artifact=Artifact.API_REPORT),
         Valid(
             _REPORT.replace(_ROW, "| 1 | erfc(x) | - | unsupported | workaround: series of exp |"),
             artifact=Artifact.API_REPORT,
@@ -88,8 +85,4 @@ class ApiReportComplete(Rule):
         for line, cells in rows:
             text = " ".join(cells).casefold()
             if any(word in text for word in _UNSUPPORTED) and not any(word in text for word in _WAY_OUT):
-                self.report(
-                    line,
-                    "a step is unsupported and has no workaround",
-                    hint="name the workaround in its row",
-                )
+                self.report(line, "a step is unsupported and has no workaround", hint="name the workaround in its row")

@@ -75,10 +75,7 @@ class StateFileValid(Rule):
         try:
             data = json.loads(self.unit.text)
         except (ValueError, RecursionError) as error:
-            self.report(
-                getattr(error, "lineno", 1),
-                f"the state file is not JSON ({' '.join(str(error).split())[:80]})",
-            )
+            self.report(getattr(error, "lineno", 1), f"the state file is not JSON ({' '.join(str(error).split())[:80]})")
             return
         if not isinstance(data, dict):
             self.report(1, f"the state file holds a {type(data).__name__}, not an object")

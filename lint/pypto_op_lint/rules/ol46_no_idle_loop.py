@@ -48,9 +48,7 @@ class NoIdleLoop(Rule):
     INVALID = [
         Invalid(impl("for _ in pypto.loop(1):\n" + _INNER)),
         Invalid(impl("for _ in pypto.loop(0, ONCE, 1):\n" + _INNER, before="ONCE = 1\n")),
-        Invalid(
-            impl("for _ in pypto.loop(1):\n    _body(x, out)\n", before="def _body(x, out):\n" + _INNER),
-        ),
+        Invalid(impl("for _ in pypto.loop(1):\n    _body(x, out)\n", before="def _body(x, out):\n" + _INNER)),
     ]
 
     def check_file(self) -> None:

@@ -96,11 +96,7 @@ class KnownTile(Rule):
                 before="def _body(x, out, rows):\n    pypto.set_vec_tile_shapes(rows, 128)\n    out[:] = pypto.exp(x)\n",
             )
         ),
-        Invalid(
-            impl(
-                "tile = pypto.set_vec_tile_shapes\ntile(x.shape[0], 128)\n" + BODY,
-            )
-        ),
+        Invalid(impl("tile = pypto.set_vec_tile_shapes\ntile(x.shape[0], 128)\n" + BODY)),
     ]
 
     def check_file(self) -> None:

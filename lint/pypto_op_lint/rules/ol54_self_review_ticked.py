@@ -95,10 +95,7 @@ class SelfReviewTicked(Rule):
                 self.report(item.line, f"an item of the self-review is open: {item.text[:60]}")
         missing = _unanswered([item for item in items if item.ticked])
         if missing:
-            self.report(
-                section.line,
-                f"the self-review of M{k} has no ticked item of its own on: {'; '.join(missing)}",
-            )
+            self.report(section.line, f"the self-review of M{k} has no ticked item of its own on: {'; '.join(missing)}")
 
 
 def _unanswered(items: list[ChecklistItem]) -> list[str]:

@@ -72,12 +72,7 @@ class KnownPyptoName(Rule):
         Invalid(impl(head=HEAD + "from pypto.frontend import jitt\n")),
         Invalid(impl(decorator='@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.CPU})')),
         Invalid(impl(before="def _sizes(n) -> pypto.List:\n    return [n]\n")),
-        Invalid(
-            impl(
-                "pypto.set_vec_tile_shapes(64, 128)\n_act(x, out)\n",
-                before="def _act(x, out):\n    out[:] = x.silu()\n",
-            )
-        ),
+        Invalid(impl("pypto.set_vec_tile_shapes(64, 128)\n_act(x, out)\n", before="def _act(x, out):\n    out[:] = x.silu()\n")),
         Invalid(_design("x = 1\ny = pypto.silu(x)"), artifact=Artifact.DESIGN, lines=(5,)),
         Invalid(_design("y = pypto.silu(x)", "~~~py3"), artifact=Artifact.DESIGN, lines=(4,)),
         Invalid(_design(">>> y = pypto.silu(x)", "```pycon"), artifact=Artifact.DESIGN, lines=(4,)),

@@ -54,10 +54,7 @@ class GoldenProfiled(Rule):
     ]
     INVALID = [
         Invalid("# Golden performance\n", artifact=Artifact.GOLDEN_PERF_REPORT),
-        Invalid(
-            _REPORT.replace("| aten::exp | 1 | 12.5 us | 12.5 us |\n", ""),
-            artifact=Artifact.GOLDEN_PERF_REPORT,
-        ),
+        Invalid(_REPORT.replace("| aten::exp | 1 | 12.5 us | 12.5 us |\n", ""), artifact=Artifact.GOLDEN_PERF_REPORT),
         Invalid(_REPORT.replace("12.5 us", "TBD"), artifact=Artifact.GOLDEN_PERF_REPORT),
         Invalid("```\n" + _REPORT + "```\n", artifact=Artifact.GOLDEN_PERF_REPORT),
         Invalid(_REPORT.replace("mean_duration", "time"), artifact=Artifact.GOLDEN_PERF_REPORT),

@@ -55,11 +55,7 @@ class NoKernelReturnAnnotation(Rule):
     ]
     INVALID = [
         Invalid(_returning(" -> None"), replacement=impl()),
-        Invalid(
-            impl(
-                before="@pypto.frontend.function\ndef step(x: pypto.Tensor([8], pypto.DT_FP32)) -> None:\n    x[:] = x\n",
-            )
-        ),
+        Invalid(impl(before="@pypto.frontend.function\ndef step(x: pypto.Tensor([8], pypto.DT_FP32)) -> None:\n    x[:] = x\n")),
         Invalid(_returning(" -> pypto.Tensor([8, 8], pypto.DT_FP32)"), replacement=impl()),
     ]
 

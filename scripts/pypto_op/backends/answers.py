@@ -62,7 +62,6 @@ class Answers:
         """Have a golden answered in several ways by one message; what is lost there is asked again, alone, when wanted.
 
         Args:
-            inputs: its arguments.
             ways: keywords of `ReferenceSession.golden`, one mapping for each answer.
         """
         ways = [meant for way in ways if (meant := self._meant(way)).get("twin") != OTHER_FORM]

@@ -142,7 +142,6 @@ class Session(Protocol):
         With `inside` each tensor is a contiguous part of a larger one, as a slice along the first axis is. With `rehearsed`
         the wrapper is called once before, and no kernel is built whose program a device would have.
         """
-        ...
 
     others_first: bool
     """The wrapper is called on other values before each call, not behind it, to see what the host computes from them."""
@@ -152,7 +151,6 @@ class Session(Protocol):
 
     def close(self) -> None:
         """End the process and remove its scratch files; harmless when called twice."""
-        ...
 
     def __enter__(self) -> Session: ...
 
@@ -166,16 +164,9 @@ class Backend(Protocol):
 
     def availability(self) -> Availability:
         """Say what this machine can do; never raises, cheap when called again."""
-        ...
 
     def open(
-        self,
-        impl: Path,
-        wrapper: str,
-        workspace: OpWorkspace,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        cost_model: bool = False,
+        self, impl: Path, wrapper: str, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, cost_model: bool = False
     ) -> Session:
         """Open a session on `wrapper` of the file `impl`.
 
@@ -184,7 +175,6 @@ class Backend(Protocol):
         Raises:
             InfraError: this backend is not available here (see `availability`).
         """
-        ...
 
 
 @runtime_checkable
@@ -193,7 +183,6 @@ class TellsState(Protocol):
 
     def state(self) -> dict[str, str]:
         """Return name to value, as the hardware's own tool says them; {} where it says nothing."""
-        ...
 
 
 @runtime_checkable
@@ -202,4 +191,3 @@ class HasDevices(Protocol):
 
     def devices(self) -> tuple[int, ...]:
         """Return those that sessions may use, as `TILE_FWK_DEVICE_ID` names them; () where there is none."""
-        ...

@@ -31,9 +31,6 @@ def keep(pypto_dir: Path, workspace: OpWorkspace, case_id: str, ran: Mapping[str
     """Write the case's failure folder: record, outcome, output, and pypto's own logs; 2 MiB a file, 20 failures in all.
 
     Args:
-        pypto_dir: where pypto wrote to.
-        workspace: the operator.
-        case_id: the case.
         ran: `impl`, `impl_sha256` and `wrapper` of what was run.
         result: how it ended.
     """

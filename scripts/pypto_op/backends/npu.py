@@ -54,11 +54,9 @@ class DeviceLayer(Protocol):
 
     def find(self) -> Devices:
         """Look for devices; must not import torch_npu, which ends a process where the driver is broken."""
-        ...
 
     def state(self, index: int) -> dict[str, str]:
         """Return what a device says of its clock, temperature and power; {} where it says nothing."""
-        ...
 
 
 class Ascend:
@@ -130,21 +128,11 @@ class NpuBackend:
         return {} if found.reason else self._layer.state(device_index(found.indices))
 
     def open(
-        self,
-        impl: Path,
-        wrapper: str,
-        workspace: OpWorkspace,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        cost_model: bool = False,
+        self, impl: Path, wrapper: str, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, cost_model: bool = False
     ) -> CandidateSession:
         """Open a session on the device that `TILE_FWK_DEVICE_ID` names, and hold that device until it closes.
 
         Args:
-            impl: the implementation's file.
-            wrapper: the function in it.
-            workspace: the operator.
-            limits: what the worker may use of the host.
             cost_model: time the kernel on the device as well.
 
         Raises:
@@ -221,7 +209,6 @@ def take_lease(index: int, seconds: float = LEASE_SECONDS, held: float = LEASE_S
     Args:
         index: the device, as `TILE_FWK_DEVICE_ID` names it.
         seconds: how long to wait for another holder.
-        held: see above.
 
     Raises:
         InfraError: another process holds it for longer than `seconds`, or what used it does not end.

@@ -46,7 +46,6 @@ class ReferenceSession:
     Several threads may ask: one at a time, since there is one conversation. `close` waits for none of them.
 
     Args:
-        workspace: the operator.
         limits: memory and time of each call; `startup_seconds` does not matter, since files load within a call.
         alone: a module golden: the process loads this file and nothing else of the workspace, so it makes no inputs.
     """
@@ -106,8 +105,6 @@ class ReferenceSession:
 
         Args:
             inputs: its positional arguments; it gets copies.
-            function: its name.
-            file: the file that defines it.
             float64: hand floating inputs over as float64, and take each narrower floating dtype that the golden
                 names for float64, so that the result is what the formula gives without rounding; but what it rounds to 16
                 bits and uses further stays so rounded. `others` of the result are answers that are as right.
@@ -130,8 +127,6 @@ class ReferenceSession:
         Args:
             inputs: its positional arguments; each call gets copies.
             ways: keywords of `golden`, one mapping for each call.
-            function: its name.
-            file: the file that defines it.
 
         Returns:
             One result per way; [] when all were lost together, since the process ended or the time of one call was over.
@@ -153,9 +148,6 @@ class ReferenceSession:
         """Return how badly the sums of a golden cancel (`pypto_op.stress`): `reached`, `expression` and `sites`.
 
         Args:
-            inputs: the golden's arguments.
-            function: its name.
-            file: the file that defines it.
             expression: the one that `reached` is about; None, or one that is not there: the worst.
             quantile: the share of the cells that reach the condition number which is told.
 
@@ -176,8 +168,6 @@ class ReferenceSession:
 
         Args:
             case: a suite case without `cancellation_stress`.
-            function: the golden's name.
-            file: the file that defines it.
             goal: expression, quantile, condition, seed, runs.
 
         Raises:

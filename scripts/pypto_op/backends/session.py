@@ -62,9 +62,7 @@ class WorkerSession:
     """What candidates and references have in common: a worker, its scratch folder, and its losses.
 
     Args:
-        plan: what to start.
         workspace: the operator whose `_debug/` holds the scratch folder.
-        limits: what the worker may use.
         file_name: the file that a loss is blamed on.
 
     Attributes:
@@ -278,10 +276,7 @@ class CandidateSession(WorkerSession):
 
     Args:
         impl: the implementation's file; it need not exist.
-        wrapper: the function in it.
-        workspace: the operator.
         plan: how workers are started; its document is completed here.
-        limits: what the worker may use.
         read_cost: reads the figures of the cost model from the files of a case and its number of launches; None: nobody asked.
     """
 

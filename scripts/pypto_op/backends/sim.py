@@ -71,13 +71,7 @@ class SimBackend:
         return Availability(True, not reason, reason, _versions(ingredients), caveats)
 
     def open(
-        self,
-        impl: Path,
-        wrapper: str,
-        workspace: OpWorkspace,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        cost_model: bool = False,
+        self, impl: Path, wrapper: str, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, cost_model: bool = False
     ) -> CandidateSession:
         """Open a session; builds the calculator first if it was never built here.
 

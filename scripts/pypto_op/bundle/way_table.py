@@ -18,7 +18,6 @@ def render(path: Path, page: str) -> str:
 
     Args:
         path: `LEADER` or `MANUAL`.
-        page: its text, with the place of the table.
     """
     name, table = ("the way", _way()) if path == LEADER else ("the stages", _stages())
     made, found = re.subn(_PLACE.format(name), lambda place: place[1] + table + place[2], page, flags=re.DOTALL)

@@ -42,7 +42,6 @@ def bias_condition(
     Args:
         numbers: the policy's numbers for the dtype; `floor.bias` switches the condition on.
         factor: the policy's factors; `bias` is used.
-        actual: the candidate's output.
         truth: the float64 truth.
         natural: gives the bias of the worst honest twin.
         clamp: least denominator of a relative error, in the tensor's own units.

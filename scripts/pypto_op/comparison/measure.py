@@ -133,9 +133,7 @@ def measure_floating(actual: torch.Tensor, expected: torch.Tensor, rule: Rule, t
     """Compare floating or complex tensors of one shape under `rule`.
 
     Args:
-        actual: the candidate's output.
         expected: the golden in the same dtype, or an fp64 truth when twins are given.
-        rule: judges the finite elements.
         twins: honest outputs in the candidate's dtype. Where one of them, or the truth rounded to that
             dtype, is NaN or Inf, the candidate may be so too.
     """
@@ -148,12 +146,7 @@ def measure_floating(actual: torch.Tensor, expected: torch.Tensor, rule: Rule, t
 
 
 def _add_piece(
-    result: Measured,
-    rule: Rule,
-    offset: int,
-    actual: torch.Tensor,
-    expected: torch.Tensor,
-    twins: Sequence[torch.Tensor],
+    result: Measured, rule: Rule, offset: int, actual: torch.Tensor, expected: torch.Tensor, twins: Sequence[torch.Tensor]
 ) -> None:
     first, second = as_wide(actual), as_wide(expected)
     rounded = expected if expected.dtype == actual.dtype else expected.to(actual.dtype)
@@ -187,12 +180,7 @@ def _add_piece(
 
 
 def _finite_where(
-    result: Measured,
-    offset: int,
-    first: torch.Tensor,
-    second: torch.Tensor,
-    rounded: torch.Tensor,
-    twins: Sequence[torch.Tensor],
+    result: Measured, offset: int, first: torch.Tensor, second: torch.Tensor, rounded: torch.Tensor, twins: Sequence[torch.Tensor]
 ) -> torch.Tensor:
     """Compare the places of NaN and Inf; return the indices that are finite on both sides."""
     kind, expected_kind = special_kind(first), special_kind(second)

@@ -37,15 +37,12 @@ class Rule(Protocol):
             diff: |actual - expected|, float64.
             magnitude: |expected|, float64.
         """
-        ...
 
     def conditions(self) -> list[Condition]:
         """Return the conditions on the whole, after the last piece."""
-        ...
 
     def allowance(self) -> tuple[float | None, float | None]:
         """Return the absolute and the relative bound to name in messages, None where the rule has none."""
-        ...
 
 
 @dataclass

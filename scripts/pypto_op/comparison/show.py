@@ -66,7 +66,7 @@ def outliers(actual: torch.Tensor, expected: torch.Tensor, policy: Policy, count
 def _element_verdicts(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> tuple[torch.Tensor, torch.Tensor]:
     """Return, flat: |actual - expected| (inf where NaN or Inf disagree), and which elements are bad."""
     left, right = actual.cpu().reshape(-1), expected.cpu().reshape(-1)
-    if not _has_fraction(right):
+    if not (right.is_floating_point() or right.is_complex()):
         diff = int_distance(as_int64(left), as_int64(right))
         return diff, diff > 0
     first, second = as_wide(left), as_wide(right)
@@ -87,7 +87,3 @@ def _json_value(value: object) -> object:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     return value
-
-
-def _has_fraction(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()

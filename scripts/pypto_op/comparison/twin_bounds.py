@@ -24,7 +24,6 @@ class TwinBounds:
 
     Args:
         policy: `twin`.
-        dtype: the output's dtype word.
         truth: in float64; stays as it is.
         twins: outputs of its shape; stay as they are.
     """
@@ -91,8 +90,6 @@ def rule_for(
     """Return the rule of `policy` for one floating tensor.
 
     Args:
-        policy: the tolerance policy.
-        dtype: the output's dtype word.
         expected: the golden, or the fp64 truth when the policy is `twin`.
         twins: outputs of honest twins, of `expected`'s shape; used by `twin` only.
         bounds: of these twins, where somebody has them.

@@ -30,7 +30,6 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
     """Read a device's log, of a long one the telling lines, and name the leaf functions and kernel lines.
 
     Args:
-        log: the log.
         run: the run's output folder, with `program.json` and `dyn_topo.txt`; None: only what the log itself tells.
 
     Raises:

@@ -32,7 +32,6 @@ def divergences(message: Mapping[str, Any], traced: Traced) -> dict[str, Any]:
 
     Args:
         message: `kernel`, `graphs`: folders of the two runs; `names` of the outputs; `policy`; `impl`; `wrapper`.
-        traced: the golden's run.
     """
     numbers = traced.outputs
     expected = [traced.tensors[number] for number in numbers]
@@ -103,10 +102,7 @@ class _Search:
     """Looks for the places where a kernel leaves its golden.
 
     Args:
-        steps: of the kernel's run, with their lines.
-        golden: its tensors.
         outputs: number of each output among them, by name.
-        source: the kernel's file.
     """
 
     def __init__(self, steps: list[Step], golden: Golden, outputs: Mapping[str, int], source: str) -> None:

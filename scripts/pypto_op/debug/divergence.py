@@ -86,8 +86,6 @@ def went_through(steps: Sequence[Step], golden: Golden, reached: Sequence[Step])
     A mask that hides no element, made from wrong numbers, leaves a right tensor in the place of the output.
 
     Args:
-        steps: of the kernel's run.
-        golden: its tensors.
         reached: the operations whose results stand in the wrong place.
     """
     if not reached or len(steps) > _MANY:

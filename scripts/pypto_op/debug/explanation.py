@@ -78,8 +78,6 @@ def exchanged(
     """Return the lines that exchange two outputs, or two arguments of the kernel.
 
     Args:
-        made: the kernel's outputs.
-        expected: the golden's.
         wrong: names of the wrong ones.
         outputs: names of all, in order.
         wrapper: name of the function that returns them.

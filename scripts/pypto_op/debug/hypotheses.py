@@ -52,10 +52,8 @@ class Trial:
     """The blocks of outputs that must come out right, and the run that made them.
 
     Args:
-        steps: of the run.
         back: knows what is well.
         outputs: numbers of the golden's outputs among its tensors.
-        names: of the outputs.
     """
 
     def __init__(self, steps: Sequence[Step], back: Backwards, outputs: Sequence[int], names: Sequence[str]) -> None:
@@ -162,10 +160,7 @@ def explaining(
     """Return the changes that explain the wrong outputs, the likeliest first.
 
     Args:
-        steps: of the run.
-        back: knows what is well.
         outputs: numbers of the golden's outputs among its tensors.
-        names: of the outputs.
         numbers: what the golden's operations take beside tensors.
     """
     trial = Trial(steps, back, outputs, names)

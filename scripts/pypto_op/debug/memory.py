@@ -63,7 +63,6 @@ def workspace(path: Path, log: Path | None = None) -> dict[str, Any]:
     """Return the budget of a run, memory by memory, and what the framework said of its workspace.
 
     Args:
-        path: the output folder.
         log: a log with `[workspaceSize]` lines; optional.
 
     Raises:

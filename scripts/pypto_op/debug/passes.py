@@ -67,7 +67,7 @@ def _change(before: PassDump, after: PassDump | None) -> tuple[dict[str, Any] | 
         renamed = [path for path in folder.glob("After_*.json") if path.name.removeprefix("After_") not in known]
         if renamed:  # a pass that gives the graph another name
             return None, []
-        lines = _lines(first)
+        lines = sorted({one.line for one in first.operations if one.line})
         return None, [{**place, "why": "the pass began and left no graph: it failed here", "lines": lines[:8]}]
     second = graphs(after.path)[0]
     suspects = []
@@ -90,7 +90,3 @@ def _lost(first: Graph, second: Graph) -> list[tuple[int, str]]:
     left = {one.line for one in second.operations if one.opcode not in _ADMINISTRATION}
     computing = {(one.line, one.opcode) for one in first.operations if one.line and one.opcode not in _ADMINISTRATION}
     return sorted((line, opcode) for line, opcode in computing if line is not None and line not in left)
-
-
-def _lines(graph: Graph) -> list[int]:
-    return sorted({one.line for one in graph.operations if one.line})

@@ -220,7 +220,6 @@ def misjoined(steps: Sequence[Step], found: Sequence[Divergence]) -> list[Diverg
     An operand of an operation by elements belongs to the place that its result is written at, along each axis that it covers.
 
     Args:
-        steps: of the run.
         found: the first operations whose result is off.
     """
     by_number = {step.number: step for step in steps}

@@ -33,7 +33,6 @@ class Rerun:
     """The part of a kernel's run that some results were computed by.
 
     Args:
-        steps: of the run.
         ends: numbers of the steps that are looked at.
     """
 

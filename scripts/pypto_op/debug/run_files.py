@@ -74,11 +74,7 @@ class Tensor:
 
 
 class Graph:
-    """One function of a graph file.
-
-    Args:
-        data: as pypto wrote it.
-    """
+    """One function of a graph file."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.name = str(data.get("func_magicname", "?"))
@@ -174,11 +170,7 @@ def output_folder(path: Path) -> Path:
         return path
     found = sorted((one for one in path.rglob("output_*") if one.is_dir()), key=lambda one: one.stat().st_mtime)
     if not found:
-        raise ContractError(
-            "holds nothing that a run of pypto leaves (no output_* folder)",
-            file=path,
-            remedy=_AGAIN,
-        )
+        raise ContractError("holds nothing that a run of pypto leaves (no output_* folder)", file=path, remedy=_AGAIN)
     return found[-1]
 
 

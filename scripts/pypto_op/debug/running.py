@@ -117,7 +117,6 @@ class Desk:
     """The debugger's workers for one kernel and its golden; a context manager that leaves nothing running.
 
     Args:
-        contract: of the operator.
         subject: kernel and golden.
         folder: where values and dumps go; an existing one.
 

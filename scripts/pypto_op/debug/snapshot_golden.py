@@ -44,11 +44,7 @@ def recorded(source: str, file: Path, function: str, phase: int, wanted: Sequenc
     """Return the golden's text with a record of each intermediate that has a `golden_expression`.
 
     Args:
-        source: the golden's text.
-        file: named in errors.
-        function: the golden function.
         phase: k, which names `module_<k>_inspect`.
-        wanted: the intermediates.
 
     Raises:
         ContractError: there is no such function or loop, or an expression is none.

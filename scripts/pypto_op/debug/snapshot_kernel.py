@@ -23,10 +23,7 @@ def probed(source: str, file: Path, wrapper: str, wanted: Sequence[Intermediate]
     """Return the kernel's text with the probes filled in.
 
     Args:
-        source: the kernel's text.
-        file: named in errors.
         wrapper: its host function, which takes the buffers as keywords afterwards.
-        wanted: the intermediates.
         sizes: rows and columns of each, by name.
 
     Raises:

@@ -96,10 +96,6 @@ def load(path: Path) -> Manifest:
 def sizes(one: Intermediate, symbols: Mapping[str, int], file: Path) -> tuple[int, int]:
     """Return rows and columns of an intermediate in a case.
 
-    Args:
-        symbols: the case's sizes.
-        file: named in an error.
-
     Raises:
         ContractError: the shape has not two sizes, or a symbol that the case does not name.
     """

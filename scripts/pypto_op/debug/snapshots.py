@@ -97,7 +97,6 @@ def bisect(path: Path, modes: Sequence[Mode] | None = None) -> dict[str, Any]:
     """Run the probed kernel against the recording golden and write `_debug/snapshot_report.json`; return what it holds.
 
     Args:
-        path: the manifest.
         modes: in the place of the manifest's.
 
     Raises:

@@ -28,7 +28,6 @@ class AtHand:
     """The values that a line could have named, turn by turn.
 
     Args:
-        steps: of the run.
         value: gives a step's result in float64.
         inputs: the arguments; a kernel may forget to read one.
     """

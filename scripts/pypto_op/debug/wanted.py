@@ -48,8 +48,6 @@ class Backwards:
     """Walks from an output's wrong blocks towards the inputs.
 
     Args:
-        steps: of the kernel's run.
-        golden: its tensors.
         well: numbers of the steps whose results are right: the golden's own, or what those were computed from.
     """
 

@@ -16,7 +16,6 @@ class Tools:
     """Runs `pypto-op` in a workspace.
 
     Args:
-        workspace: the user's workspace.
         op_dir: the operator that the state actions are about.
     """
 

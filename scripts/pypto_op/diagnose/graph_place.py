@@ -32,7 +32,6 @@ def line_of_graph(log: str, kernel: str) -> int:
 
     Args:
         log: text of `verify_exception.log`, or of a failure that holds it.
-        kernel: text of the kernel's file.
     """
     block = _BLOCK.search(log)
     try:

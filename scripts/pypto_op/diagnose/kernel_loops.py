@@ -62,7 +62,6 @@ class KernelLoops:
         """Return the lines of `pypto.assemble` in the loop that a graph was recorded in; all where none stands there.
 
         Args:
-            graph: name of a function of pypto.
             name: only writes to this tensor, where some call it so.
         """
         loop = self.of_graph(graph)

@@ -68,8 +68,6 @@ def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[li
     """Return the pieces of a log that are worth a search, in order, and what a reader must know of it, one line each.
 
     Args:
-        file: the log, read once from where it stands.
-        name: what it is called.
         budget: bytes that are kept of a log that is not read whole.
     """
     head = file.read(WHOLE_BYTES + 1)

@@ -29,7 +29,6 @@ def bounded(text: str, words: Sequence[str]) -> str:
     """Return `text` with each long line and blob cut to what may tell something; lines keep their numbers.
 
     Args:
-        text: of a log.
         words: that lines have that may tell something.
     """
     text = _LONG_LINE.sub(lambda found: _around(found[0], words), text)

@@ -37,7 +37,6 @@ def lines_of(log: Path, longest: int, words: tuple[bytes, ...] = ()) -> Iterator
     """Yield the lines of a log, in parts of at most `longest` characters, so that a log of any size takes bounded memory.
 
     Args:
-        log: the file.
         longest: of a line longer than this one the rest is another part; where words are asked for it is left out.
         words: only lines that hold one of these; (): all, at a hundred times the cost.
 

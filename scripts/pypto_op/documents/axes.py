@@ -30,7 +30,6 @@ def long_axes(
     """Return the axes, of those given, that kernels tile; the others are batches.
 
     Args:
-        interfaces: the contract.
         dynamic: the axes that are asked about; where there is one only, it is tiled wherever it stands.
         steps: what DESIGN.md says; a step of 1 is a batch, a longer one a tile.
         reduced: axes that the golden sums or otherwise reduces over.
@@ -80,7 +79,6 @@ def pools(interfaces: Interfaces, limits: Iterable[str]) -> list[str]:
     """Return the axes that indices point into, such as the pages of a cache: no kernel walks them in order.
 
     Args:
-        interfaces: the contract.
         limits: of each tensor of whole numbers, the first value that is too large, as a shape expression.
     """
     data = {symbol for port in interfaces.primary_inputs if port.dtype not in INDICES for symbol in symbols_of(port)}

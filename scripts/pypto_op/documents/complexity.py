@@ -72,11 +72,7 @@ class DesignParams:
 
 
 def analyse(
-    golden: Path | str,
-    *,
-    state_groups: int | None = None,
-    cross_tile_reduces: int | None = None,
-    dtype: str = "float32",
+    golden: Path | str, *, state_groups: int | None = None, cross_tile_reduces: int | None = None, dtype: str = "float32"
 ) -> DesignParams:
     """Count the signals in a golden and decide.
 

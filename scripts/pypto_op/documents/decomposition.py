@@ -25,7 +25,6 @@ def findings(data: Mapping[str, Any], interfaces: Interfaces, design: Path) -> I
 
     Args:
         data: the contract as written; it satisfies schema and wiring rules.
-        interfaces: the same, built.
         design: DESIGN.md; what it says does not count where it is missing or broken, which its own check tells.
     """
     table: tuple[ModuleRow, ...] = ()

@@ -68,8 +68,6 @@ def untried(suite: Suite, spec: Spec, interfaces: Interfaces) -> list[str]:
     An older suite beside a newer SPEC.md says nothing of them.
 
     Args:
-        suite: the whole of it.
-        spec: SPEC.md.
         interfaces: the contract, with the defaults of its scalars.
     """
     dtypes = untried_dtypes(suite, spec.supported_dtypes, (port.dtype for port in interfaces.primary_inputs))
@@ -93,7 +91,6 @@ def solve(shape: P0Shape, interfaces: Interfaces, place: str, file: Path | None 
         shape: of SPEC.md.
         interfaces: the contract, with the defaults of its scalars.
         place: of the shape in its file, for messages.
-        file: SPEC.md.
 
     Raises:
         ContractError: a symbol stays unknown, or the shape contradicts the interfaces.
@@ -153,14 +150,7 @@ class _Maker:
         self._turn = 0
 
     def add(
-        self,
-        level: Level,
-        word: str,
-        sizes: Sizes,
-        *,
-        precision: bool = True,
-        all_dtypes: bool = False,
-        seed: int = SEEDS[0],
+        self, level: Level, word: str, sizes: Sizes, *, precision: bool = True, all_dtypes: bool = False, seed: int = SEEDS[0]
     ) -> None:
         """Add a case per dtype, or one with the next dtype in turn."""
         dtypes = self.spec.supported_dtypes

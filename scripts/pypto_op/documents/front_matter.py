@@ -80,8 +80,6 @@ def check(path: Path | str, schema_name: str, sections_of: str) -> tuple[Documen
     left to do.
 
     Args:
-        path: the document.
-        schema_name: schema of the front matter.
         sections_of: the key of `headings.yaml`.
     """
     try:

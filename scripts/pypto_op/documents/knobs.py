@@ -42,11 +42,7 @@ def is_drawn_id(case_id: str | None, suite: Collection[str]) -> bool:
 
 
 def reserved(names: Iterable[str]) -> Iterator[Finding]:
-    """Yield a finding for each input whose name a case uses for something else.
-
-    Args:
-        names: of the primary inputs.
-    """
+    """Yield a finding for each input whose name a case uses for something else."""
     for name in names:
         if name in _RESERVED or name.startswith(PREFIX):
             yield Finding(f"primary_inputs.{name}", f"{name!r} is a word of the suite; call the input something else")
@@ -56,10 +52,7 @@ def check_known(cases: Iterable[Mapping[str, Any]], inputs: Collection[str], fil
     """Refuse a case with a knob that `make_inputs` would leave unread: it would be judged on ordinary inputs.
 
     Args:
-        cases: of the suite.
         inputs: names of the primary inputs, whose values a case may give.
-        file: eval/test_inputs.py.
-        text: what it says.
 
     Raises:
         ContractError: names the case and the knob's new name, or the file that does not know it.

@@ -118,7 +118,6 @@ def append_row(path: Path | str, section: str, cells: Sequence[str], *, now: dat
     """Add a row to the table of a section and return it.
 
     Args:
-        path: MEMORY.md.
         section: a part of the heading, whatever the case.
         cells: as many as the table has columns; or one fewer if the first column is `When`, which is then filled.
         now: the time for `When`; default: now, in UTC.

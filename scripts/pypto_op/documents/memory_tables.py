@@ -26,9 +26,7 @@ def put_rows(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequ
     already, cell by cell, is not put in again.
 
     Args:
-        path: MEMORY.md.
         title: the section's heading; a part of a heading that is there is enough.
-        columns: the table's header.
         rows: as many cells each.
 
     Raises:

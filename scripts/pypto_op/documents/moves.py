@@ -29,8 +29,6 @@ def only_moves(path: Path, function: str, floating: Collection[str]) -> bool:
     A golden with helpers counts as one that computes, since nobody follows what it hands to them.
 
     Args:
-        path: the golden's file.
-        function: its name.
         floating: the golden's parameters that are floating tensors.
 
     Raises:

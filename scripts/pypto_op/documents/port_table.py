@@ -32,11 +32,7 @@ class Row:
 
 
 def rows(body: str) -> dict[str, Row]:
-    """Return what the tables of SPEC.md with the columns name and dtype say, by name, in their order.
-
-    Args:
-        body: SPEC.md without its front matter.
-    """
+    """Return what the tables of SPEC.md with the columns name and dtype say, by name, in their order."""
     found: dict[str, Row] = {}
     for table in markdown.tables(body):
         columns = [table.column(word) for word in ("name", "dtype", "kind", "shape", "meaning")]

@@ -108,8 +108,6 @@ def of(said: Iterable[str], name: str, sizes: Mapping[str, int] | None = None) -
 
     Args:
         said: `Spec.shape_constraints`, which hold `input_ranges` too.
-        name: of the input.
-        sizes: of the symbols.
     """
     low, high = (-math.inf, False), (math.inf, False)
     for left, op, right in constraints.comparisons(said):
@@ -131,7 +129,6 @@ def sized_ends(said: Iterable[str], name: str, sizes: Mapping[str, int]) -> tupl
 
     Args:
         said: as of `of`.
-        name: of the input.
         sizes: the symbols that an end may name.
     """
     low = high = ""

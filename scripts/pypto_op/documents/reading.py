@@ -114,7 +114,6 @@ def parse_yaml(text: str, *, file: Path | str | None = None, first_line: int = 1
     """Return what `text` says, as dicts, lists, str, int, float, bool and None.
 
     Args:
-        text: one YAML document.
         file: named in messages.
         first_line: line of the file on which `text` starts, for messages.
 
@@ -166,12 +165,7 @@ def parse_json(text: str, *, file: Path | str | None = None) -> Any:
         ContractError: broken JSON, or one of the constructs above.
     """
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=_unique_pairs,
-            parse_constant=_refuse_constant,
-            parse_float=_finite_float,
-        )
+        return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_float=_finite_float)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ContractError(f"not valid JSON: {error.msg}", file=file, where=where, remedy=_MEND) from None

@@ -111,7 +111,6 @@ def findings(input_ranges: Mapping[str, Written], said: Sequence[str]) -> Iterat
     """Yield what is wrong with what `input_ranges` says of rows.
 
     Args:
-        input_ranges: as SPEC.md has it.
         said: SPEC.md's `shape_constraints`, with what `input_ranges` says of values (`Spec.shape_constraints`).
     """
     for name, written in input_ranges.items():
@@ -134,10 +133,7 @@ def check_named(
     """Refuse a range of what is no input, and rows of what has none: nobody would draw it so, and nobody would check it.
 
     Args:
-        input_ranges: as SPEC.md has it.
         default_params: SPEC.md's scalars, which may have ranges too.
-        ports: the primary inputs.
-        file: SPEC.md.
 
     Raises:
         ContractError: names the input.

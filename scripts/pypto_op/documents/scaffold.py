@@ -95,7 +95,6 @@ def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
     """Return a module_interfaces.yaml made from the golden's signature, SPEC.md and DESIGN.md.
 
     Args:
-        ws: the operator; its golden must exist.
         modules: N; default: what DESIGN.md decides, else 1.
 
     Raises:

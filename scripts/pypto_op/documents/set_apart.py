@@ -25,7 +25,6 @@ def set_apart(path: Path, function: str, tensors: Collection[str], scalars: Coll
     """Return what a golden function compares its integer inputs with.
 
     Args:
-        path: the golden's file.
         function: in it.
         tensors: the integer tensors among its parameters.
         scalars: the whole numbers among them.

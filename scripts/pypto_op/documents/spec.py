@@ -72,7 +72,6 @@ def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
     """Return everything that is wrong with SPEC.md: front matter, sections, and what is left to do.
 
     Args:
-        path: of SPEC.md.
         is_copy: the golden moves elements and rounds none, so that no tolerance is too fine.
     """
     document, found = front_matter.check(path, "spec", "spec")

@@ -125,7 +125,6 @@ def untried_dtypes(suite: Suite, supported: Sequence[str], ports: Iterable[str])
     """Return the dtypes that SPEC.md supports and no case has: an older suite beside a newer SPEC.md says nothing of them.
 
     Args:
-        suite: the whole of it.
         supported: SPEC.md's `supported_dtypes`.
         ports: the dtypes that the contract gives inputs, whatever the case says.
     """

@@ -24,7 +24,6 @@ def check_target(path: Path, what: str, is_ours: Callable[[Path], bool], *, own:
     `writing.write_atomically`, so that the old file stays until the new one is whole.
 
     Args:
-        path: what the user named.
         what: "report", "page", ...: the kind of result, for the message.
         is_ours: says of a file that is there whether it is an earlier result of this kind.
         own: where this result lies by default; that path is always allowed, and nobody's own work.

@@ -22,7 +22,6 @@ def from_report(
 
     Args:
         report: a report that satisfies `schemas/evaluation_report.schema.json`.
-        report_file: where it lies.
         report_sha256: hash of the file.
         phase: k of the phase that was judged; None for the integrated implementation.
         left_out: of a PARTIAL: what it says nothing about.

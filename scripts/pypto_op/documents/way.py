@@ -16,7 +16,6 @@ def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None
     """Return what a person does next, with the command, in one line.
 
     Args:
-        ws: the operator.
         findings: of its documents, where they were checked.
     """
     here = typed(ws.root)

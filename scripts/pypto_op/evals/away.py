@@ -42,9 +42,6 @@ def rows(pool: Pool, wished: Wished, plan: trials.Plan, out: Path) -> Iterator[R
 
     Args:
         pool: where; on this machine one after the other, in this thread, so that Ctrl-C tidies up.
-        wished: requests and numbers of trials.
-        plan: how.
-        out: the result's folder.
 
     Raises:
         InfraError: the pool is lost, or a host of it has another team, other requests, or no key.

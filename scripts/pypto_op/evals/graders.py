@@ -29,9 +29,6 @@ def grade(
     """Grade what lies in a workspace after a trial.
 
     Args:
-        request: what was asked for.
-        workspace: the folder that the team worked in.
-        lines: the trial's transcript.
         finished: the state machine says that the operator is finished: the team's claim of success.
         mutants: how many faults to plant into the team's kernel to see how strong its own suite is; 0: none.
         seconds: begin no mutant later than that.

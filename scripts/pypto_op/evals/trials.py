@@ -59,8 +59,6 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     """Let the team (or the model alone) work on a request, and grade it.
 
     Args:
-        request: what is asked for.
-        plan: how.
         number: of the trial, from 1.
         out: the result's folder; the workspace is `work/<id>-<number>` below it.
 

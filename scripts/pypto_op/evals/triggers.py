@@ -56,9 +56,7 @@ def run(requests: list[Asked], *, model: str | None, limits: Limits, repeat: int
     """Ask the model each request and judge its first message.
 
     Args:
-        requests: what to ask.
         model: None is ANTHROPIC_MODEL, or the runner's default.
-        limits: what may be spent on all of them.
         repeat: how often each is asked.
         tell: called with a line for each.
 

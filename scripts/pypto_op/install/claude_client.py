@@ -60,8 +60,6 @@ def unregister(target: Path, marketplace: str, *, shared: bool = False) -> None:
     """Let the client forget the plugin; what it does not know any more is no error, nor is a client that is gone.
 
     Args:
-        target: the workspace.
-        marketplace: the marketplace's name.
         shared: it was enabled in the project's own settings, as earlier versions of the bundle did.
     """
     if shutil.which("claude") is None:

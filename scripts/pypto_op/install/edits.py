@@ -90,7 +90,6 @@ def undone(current: bytes, edit: Edit, kept: bytes | None) -> bytes | None:
 
     Args:
         current: its bytes now.
-        edit: what was done to it.
         kept: its bytes before, None where there was none.
 
     Raises:

@@ -43,7 +43,6 @@ class Target:
     """The folder that a user works in.
 
     Args:
-        root: the folder.
         make: it need not be there yet.
 
     Raises:

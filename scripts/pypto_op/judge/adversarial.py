@@ -68,8 +68,6 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
     """Return the one cumulative golden of a phase; it runs in the reference process, and nothing else is loaded.
 
     Args:
-        op_dir: the operator's directory.
-        op_name: its name.
         suffix: of the phase: "1", "12", "123", ...
 
     Raises:
@@ -100,7 +98,6 @@ def resolve_impl_wrapper(impl_module: Any, op_name: str, suffix: str) -> Callabl
 
     Args:
         impl_module: an `ImplModule`, or a module that somebody else imported.
-        op_name: the operator.
         suffix: of the phase.
 
     Raises:
@@ -190,10 +187,6 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
 
 def compare(candidate_tuple: Any, truth_tuple: Any, atol: float, rtol: float) -> dict[str, Any]:
     """Compare outputs leaf by leaf: |candidate - truth| <= atol + rtol |truth|, integers exactly.
-
-    Args:
-        candidate_tuple, truth_tuple: tensors, or one tensor each.
-        atol, rtol: the tolerance.
 
     Returns:
         {all_close, per_tensor: [{name, max_abs_diff, max_rel_diff, all_close}], problem}. A different number of

@@ -26,7 +26,6 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
 
     Args:
         kind: "sweep", "self_test" or "compose".
-        ws: the operator.
         console: for people.
         options: what `verify` was called with.
         as_json: print the result as JSON on standard output.

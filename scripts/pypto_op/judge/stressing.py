@@ -89,13 +89,11 @@ def stress_case(
 
     Args:
         ws: the operator; its golden and `eval/test_inputs.py` must be there.
-        session: runs them.
         case: shape, dtype and knobs; what it has under `cancellation_stress` is replaced.
         expression: as the golden writes it; None: whichever sum of the golden can be made to cancel worst.
         target: name of the output that suffers, for people; default: what the case has there, or "out".
         relative_gap: |A - B| / max(|A|, |B|) that is wanted; the wanted condition number is its inverse.
         quantile: the share of the cells that must reach it.
-        seed: of the search and of the case.
         runs: most runs of the golden; one that calls thousands of operators of torch gets fewer (`worker.cancellation`).
         searched_shape: a smaller legal shape of the case, on which the recipe is searched.
 

@@ -32,7 +32,6 @@ def sweep(
     """Judge every phase up to M_K; no phase is spared because an earlier one failed.
 
     Args:
-        ws: the operator.
         request: how each is judged; its `up_to_module` is K, None: the last phase whose impl lies there.
         told: called with k and its report as soon as it is there.
         progress: as of `verify_operator`.

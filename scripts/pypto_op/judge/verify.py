@@ -48,7 +48,6 @@ def verify_operator(ws: OpWorkspace, request: Request | None = None, *, progress
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
 
     Args:
-        ws: the operator.
         request: what is wanted; None: every case, in every mode.
         progress: called with each case's record and the number of cases, in no particular order.
 

@@ -58,12 +58,7 @@ def state_transition(action: str, op_dir: str, token: str | None, given: Mapping
 
 
 def verify(
-    op_dir: str,
-    modes: str,
-    up_to_module: int | None,
-    levels: str | None,
-    case: str | None,
-    impl: str | None,
+    op_dir: str, modes: str, up_to_module: int | None, levels: str | None, case: str | None, impl: str | None
 ) -> dict[str, Any]:
     """Judge an implementation, in a process of its own.
 

@@ -53,7 +53,6 @@ def measure(
 
     Args:
         workspace: the operator; its implementation must pass its own suite.
-        wish: what to measure.
         progress: called with each mutant, what became of it, and the number of mutants.
         note: told, in words, what is being done before there are mutants to tell of.
         pool: where mutants run; default: on this machine.

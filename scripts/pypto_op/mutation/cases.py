@@ -23,7 +23,6 @@ def table(cases: Sequence[Mapping[str, Any]], results: Iterable[Result]) -> list
 
     Args:
         cases: of the suite, those that compare numbers.
-        results: of the mutants.
     """
     killed = [result for result in results if result.fate is Fate.KILLED]
     asked = [result for result in killed if result.asked]

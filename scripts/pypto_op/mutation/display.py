@@ -13,11 +13,7 @@ from pypto_op.mutation.mutants import Mutant
 
 
 class Progress:
-    """Prints a line per mutant in a terminal; elsewhere `speaking` says how far the campaign is.
-
-    Args:
-        console: where the result goes.
-    """
+    """Prints a line per mutant in a terminal; elsewhere `speaking` says how far the campaign is."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._done = console, 0

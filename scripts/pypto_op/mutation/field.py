@@ -71,8 +71,6 @@ class Field:
     """One operator's trials, and what runs kernels on them; several threads may hunt.
 
     Args:
-        workspace: the operator.
-        wish: what to measure.
         stack: closes what is opened.
         note: told, in words, what is being done.
     """

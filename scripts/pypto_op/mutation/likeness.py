@@ -83,8 +83,6 @@ class Prober:
     Args:
         plan: what is judged; its `extra_seed` makes the inputs.
         cases: of the whole suite.
-        references: make inputs and goldens.
-        redactor: for the judge.
     """
 
     def __init__(self, plan: Plan, cases: Sequence[Mapping[str, Any]], references: References, redactor: Redactor) -> None:
@@ -96,7 +94,6 @@ class Prober:
         """Run a mutant on every probe, until it is shown to be wrong somewhere.
 
         Args:
-            mutant: it.
             open_kernel: opens the unchanged kernel.
             trials: how many trials of the suite both ran on.
             differing: in how many of them the mutant gave other bits.

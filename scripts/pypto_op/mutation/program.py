@@ -64,8 +64,6 @@ class Program:
     """One implementation file.
 
     Args:
-        source: its text.
-        wrapper: the function that the judge calls.
         file: where the text stands, for what is said of it.
 
     Raises:

@@ -28,9 +28,6 @@ class Admitted:
     def refuse_machine(self, available: Mapping[Mode, Availability]) -> None:
         """Raise for a machine on which this operator cannot be timed.
 
-        Args:
-            available: what each mode says of itself there.
-
         Raises:
             ContractError: the PASS says nothing about a mode that could run.
             InfraError: no mode could.
@@ -51,7 +48,6 @@ def admit(ws: OpWorkspace, modes: Sequence[Mode], base: Path | None = None, *, a
     """Say whether an operator may be timed; an earlier result is gone in any case.
 
     Args:
-        ws: the operator.
         modes: where it is to be timed; one that is not available is left out.
         base: a kernel to compare with; None for none.
         away: another machine times it: what that one can do, it says itself (`Admitted.refuse_machine`).
@@ -74,8 +70,6 @@ def whole_pass(ws: OpWorkspace, contract: Contract, mode: Mode | None = None) ->
     """Return the sealed PASS of the whole suite, under the operator's own tolerance, for the bytes that lie there now.
 
     Args:
-        ws: the operator.
-        contract: its documents.
         mode: where it must have passed; None: wherever.
 
     Raises:

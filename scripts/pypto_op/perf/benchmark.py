@@ -31,17 +31,11 @@ SCHEMA = "perf_result"
 
 
 def benchmark_operator(
-    ws: OpWorkspace,
-    *,
-    progress: Hear | None = None,
-    admitted: Admitted | None = None,
-    pool: Pool | None = None,
-    **wanted: Any,
+    ws: OpWorkspace, *, progress: Hear | None = None, admitted: Admitted | None = None, pool: Pool | None = None, **wanted: Any
 ) -> dict[str, Any]:
     """Time an operator's integrated implementation and write eval/perf_result.json.
 
     Args:
-        ws: the operator.
         progress: called with each case's record as it is ready.
         admitted: where the caller has asked `admit` already.
         pool: where it is timed, as one job; default: on this machine. Proof is looked at, and the result written, here.

@@ -55,9 +55,6 @@ def measure(contract: Contract, request: Request, available: Mapping[Mode, Avail
     """Time the kernel that lies in the contract's workspace, and the one that it is compared with, in turns.
 
     Args:
-        contract: the operator's.
-        request: what is to be timed.
-        available: what each mode can do on this machine.
         hear: called with each case's record as it is ready.
 
     Raises:

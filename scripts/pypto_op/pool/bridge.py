@@ -54,8 +54,6 @@ class _Bridge:
     """Actors by number, each with a thread that takes its messages in turn.
 
     Args:
-        ray: the module.
-        line: to the pool.
         labels: what a host must be labelled with.
     """
 

@@ -39,23 +39,18 @@ class Hand(Protocol):
     @property
     def up(self) -> bool:
         """See above."""
-        ...
 
     def start(self) -> None:
         """Get ready; harmless when it is. Raises HandLost."""
-        ...
 
     def do(self, payload: Any, say: Say) -> Any:
         """Do one job. Raises HandLost, and what the job raises."""
-        ...
 
     def again(self) -> bool:
         """Whether it may be started once more after a loss."""
-        ...
 
     def end(self) -> None:
         """End it at once, whatever it does; harmless when called twice."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,6 @@ class Crew:
     """Hands, and the jobs that wait for them.
 
     Args:
-        hands: who does them.
         jobs: all of them, in the order in which they are begun.
         wanted: asked before a job is begun; what is not wanted any more gets no result.
         hear: told each word of a job.

@@ -25,15 +25,12 @@ class Channel(Protocol):
 
     def say(self, what: str, data: bytes) -> None:
         """Send; what cannot be sent is heard of as LOST."""
-        ...
 
     def heard(self) -> SimpleQueue[tuple[str, bytes]]:
         """Return where its answers arrive."""
-        ...
 
     def kill(self) -> None:
         """End the servant and all that it started; harmless when called twice."""
-        ...
 
 
 class Here:
@@ -66,7 +63,6 @@ class Away:
     """A servant in another process, perhaps on another host.
 
     Args:
-        name: for people.
         shares: see `crew.Hand`.
         connect: starts a servant and returns the way to it, without waiting; raises HandLost.
         work: pickled `Work`.

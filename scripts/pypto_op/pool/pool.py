@@ -60,8 +60,6 @@ class Pool:
         """Do all jobs; yield each with what came of it, as they are done. Closing the iterator ends what is under way.
 
         Args:
-            errand: how one is done, here and elsewhere.
-            jobs: in the order in which they are begun.
             size: the most at once.
             need: what each occupies; default: a core.
             wanted: asked before a job is begun; one that is not wanted any more is left out.

@@ -32,7 +32,6 @@ class Bench(Protocol):
 
     def do(self, payload: Any, say: Say) -> Any:
         """Do one job and return what came of it; the errors of `pypto_op.errors` reach the caller."""
-        ...
 
 
 class Work(Protocol):
@@ -40,7 +39,6 @@ class Work(Protocol):
 
     def open(self) -> AbstractContextManager[Bench]:
         """Set up a bench in this process."""
-        ...
 
 
 class Errand(Protocol):
@@ -49,19 +47,15 @@ class Errand(Protocol):
     @property
     def silence(self) -> float:
         """Seconds without a word after which a job elsewhere has lost its lease."""
-        ...
 
     def here(self, payload: Any, say: Say) -> Any:
         """Do one job in this process; several threads may call it."""
-        ...
 
     def away(self) -> Work:
         """Return how the jobs are done elsewhere."""
-        ...
 
     def stop(self) -> None:
         """End what jobs of this process wait for: the rest of them is not wanted any more."""
-        ...
 
 
 @cache

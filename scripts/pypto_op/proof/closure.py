@@ -62,7 +62,6 @@ class Loaded:
         """Return the `closure` of a report.
 
         Args:
-            ws: the operator.
             named: files that stand under `hashes`, and so need not stand here.
         """
         left_out = {os.path.realpath(path) for path in named}

@@ -130,7 +130,6 @@ def failed_cases(report: Mapping[str, Any], ws: OpWorkspace) -> list[str]:
 
     Args:
         report: about the bytes that lie there now.
-        ws: the operator.
     """
     hashes, impl = report.get("hashes"), report.get("impl_file")
     if not isinstance(hashes, Mapping) or not isinstance(impl, str):

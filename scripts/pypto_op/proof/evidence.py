@@ -36,7 +36,6 @@ def file_hashes(ws: OpWorkspace, k: int | None = None, *, impl: Path | None = No
     """Return the sha256 of every file that a verdict depends on; `ABSENT` where there is none.
 
     Args:
-        ws: the operator.
         k: the phase whose cumulative impl and golden are meant; None for the integrated impl.
         impl: another file in the place of the impl (`pypto-op verify --impl`).
 
@@ -114,7 +113,6 @@ def sealed_passes(
     There is none while the same bytes are wrong on a draw of another verdict (`draws`).
 
     Args:
-        ws: the operator.
         impl: another file in the place of the impl.
         k: the phase; None for the integrated impl.
         partial: yield what passed on a part of the suite too, for a caller that looks itself at what it covers.
@@ -182,7 +180,6 @@ def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorksp
     """Return the names of the files whose bytes are not those that the report names, and the packages with another version.
 
     Args:
-        report: a verdict.
         now: `file_hashes` of the same phase and impl.
         ws: the operator; what impl, golden and inputs loaded beside is looked at there.
     """

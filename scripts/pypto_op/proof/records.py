@@ -48,18 +48,11 @@ def package_versions(*names: str) -> dict[str, str]:
 
 
 def keep(
-    ws: OpWorkspace,
-    kind: str,
-    about: Mapping[str, str],
-    result: Any,
-    *,
-    closure: Mapping[str, Mapping[str, str]] = EMPTY_CLOSURE,
+    ws: OpWorkspace, kind: str, about: Mapping[str, str], result: Any, *, closure: Mapping[str, Mapping[str, str]] = EMPTY_CLOSURE
 ) -> None:
     """Keep what was found out; where it cannot be written, it is found out again.
 
     Args:
-        ws: the operator.
-        kind: what was asked.
         about: hashes and versions that decide the answer.
         result: the answer, as JSON.
         closure: `Loaded.closure` of what ran.

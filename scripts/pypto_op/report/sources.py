@@ -54,7 +54,6 @@ def error_maps(ws: OpWorkspace, verdict: Mapping[str, Any], cases: Collection[st
     """Return the error maps that belong to this verdict; [] when none were asked for.
 
     Args:
-        ws: the operator.
         verdict: the evaluation report that the maps were made beside.
         cases: only these cases; all when None.
 

@@ -42,9 +42,6 @@ def kernel_drift(
     """Return how a case fails: from `eval/evaluation_report.json` when it is about these bytes, else by running it.
 
     Args:
-        ws: the operator.
-        subject: the implementation and its golden.
-        case_id: the case.
         mode: where; None: the first mode in which it fails, the device before the simulator.
         again: run it even if there is a report.
         drawn: a verdict drew the case; it is run on the draw of the last report, where there is one.

@@ -49,7 +49,6 @@ def candidates(case: Case, inputs: Sequence[str] = ()) -> list[Milder]:
     Knobs beyond 1 and scales of a recipe shrink tenfold, gaps widen tenfold, inputs that nothing enlarges are halved.
 
     Args:
-        case: of the suite.
         inputs: names that `draw_scale` may give a magnitude; none where `make_inputs` has no such knob.
     """
     series = [*_scales(case), *_recipe_scales(case), *_gaps(case), *_input_scales(case, inputs)]
@@ -153,13 +152,7 @@ def first_mild(milder: Sequence[Milder], drifts: Sequence[Drift]) -> Milder | No
 
 
 def patch(suite: Mapping[str, Any], case: Case, milder: Milder) -> dict[str, Any]:
-    """Return the proposal: which case, what to set, as JSON Patch (RFC 6902) and as a diff for people.
-
-    Args:
-        suite: the data of eval/adversarial_suite.json.
-        case: the case as that file has it.
-        milder: the change.
-    """
+    """Return the proposal: which case, what to set, as JSON Patch (RFC 6902) and as a diff for people."""
     key = "cases" if "cases" in suite else "test_cases"
     ids = [str(other["id"]) for other in suite[key]]
     place = ids.index(str(case["id"]))

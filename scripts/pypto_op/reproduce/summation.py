@@ -29,8 +29,6 @@ def differences(
 
     Args:
         canonical_form: the golden.
-        inputs: its arguments.
-        outputs: names of its outputs, in order.
         policy: the tolerance that `max_violation` and `fail_fraction` are about (`get_policy`).
 
     Returns:

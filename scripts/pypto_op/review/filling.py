@@ -36,7 +36,6 @@ def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Se
     """Write the derived sections of MEMORY.md.
 
     Args:
-        ws: the operator.
         phase: k of the staged file that is meant; None: the integrated kernel, which is phase M1.
         audit: the coder's words on valid shapes; None keeps what is there.
         preflight: known pitfalls that were thought of; each becomes a ticked item.

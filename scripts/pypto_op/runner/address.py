@@ -75,7 +75,6 @@ def will_not_heal(error: BaseException, *, heard: bool) -> str:
     """Return why the same request cannot succeed later; "" where it may.
 
     Args:
-        error: what the library raised.
         heard: the service has answered this run before: then a refused connection may be a restart.
     """
     import ssl

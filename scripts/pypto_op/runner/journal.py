@@ -128,7 +128,6 @@ class Journal:
     """The run's file, open for appending, while `alone` holds the workspace.
 
     Args:
-        folder: the run's folder.
         vault: hides secrets in every line.
     """
 

@@ -41,7 +41,6 @@ def leashed(
     The supervisor ends its command when the pipe that this process alone can write is closed, so also when this process dies.
 
     Args:
-        command: the program and its arguments.
         cwd, env, stdout, stderr: as `subprocess.Popen` takes them.
         narrow: whether it can write only in `cwd`, for temporary files and for caches (`view.narrow`).
         hidden: folders that it does not see, where the machine allows that; a narrow one cannot uncover them.

@@ -163,7 +163,6 @@ def refusal(status: int, said: str, place: str = "") -> PyptoOpError | None:
 
     Args:
         status: of HTTP.
-        said: the service's own words.
         place: " at " and the service's address, where it is known.
     """
     if status == 401:

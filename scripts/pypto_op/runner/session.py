@@ -110,9 +110,7 @@ class Run(ABC):
 
     Args:
         workspace: the folder that holds `custom/`; the process stands in it.
-        order: what is asked for.
         folder: the run's folder, of an earlier part or new.
-        console: where to print.
         vault: knows the secrets that must not be written.
 
     Raises:

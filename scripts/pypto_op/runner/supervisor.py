@@ -30,7 +30,6 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: list[str], co
         alone: whether it sees no process but its own (`apart`); the machine allows that.
         narrow: whether most of the disk is read-only for the command (`view.narrow`), where the machine allows that.
         hidden: folders that it does not see, where the machine allows that.
-        command: the program and its arguments.
     """
 
     def work() -> int:

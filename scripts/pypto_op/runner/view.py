@@ -39,7 +39,6 @@ def narrow(workspace: str, environment: Mapping[str, str], hidden: Sequence[str]
     `apart.own_mounts` has been called.
 
     Args:
-        workspace: its folder.
         environment: the command's; its variables name HOME and further folders for such things.
         hidden: folders that look empty to it.
 

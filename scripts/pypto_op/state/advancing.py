@@ -37,7 +37,6 @@ def advance(op_dir: Path | str, *, modes: str | None = None, **caller: Any) -> d
     """Take the steps that are due.
 
     Args:
-        op_dir: the operator's directory.
         modes: for `freeze_plan`.
         **caller: token, declared and person, as `service.transition` takes them.
 

@@ -49,7 +49,6 @@ def fold(ws: OpWorkspace, *, every_line: bool = False) -> tuple[State, journal.L
     """Return the state that the journal leads to, and its last line.
 
     Args:
-        ws: the operator.
         every_line: compare the state after every line with the hash that the line names, not only the last.
 
     Raises:

@@ -47,10 +47,7 @@ def _may_init(state: State | None, args: Arguments, by: str) -> None:
         return
     statuses = list(state["stage_status"].values())
     if StageStatus.IN_PROGRESS in statuses:
-        raise Refused(
-            f"stage {state['current_stage']} is in progress",
-            remedy="go on with it, or use rollback_to_stage",
-        )
+        raise Refused(f"stage {state['current_stage']} is in progress", remedy="go on with it, or use rollback_to_stage")
     if not all(status == StageStatus.COMPLETED for status in statuses) and by != "person":
         raise Refused(
             f"stage {state['current_stage']} is {stage_status(state, state['current_stage'])}; starting anew "
@@ -301,10 +298,7 @@ def _artifact_freezable(state: State, args: Arguments, by: str) -> None:
     if row is None:
         raise Refused(f"{args['name'][:40]!r} is no artefact", remedy=f"use one of {', '.join(workflow().artifacts)}")
     if row.stage > state["current_stage"]:
-        raise Refused(
-            f"{row.name} belongs to stage {row.stage}",
-            remedy=f"the current stage is {state['current_stage']}",
-        )
+        raise Refused(f"{row.name} belongs to stage {row.stage}", remedy=f"the current stage is {state['current_stage']}")
     if row.name in ("impl_py", "test_py", "readme_md") and not state["artifact_hashes"].get(row.name):
         raise Refused(f"{row.name} is frozen by its verdict", remedy="use submit_for_verify and complete_stage")
 

@@ -82,7 +82,6 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     So a frozen test is one that compares every output by the judge's rule; the package's own tests show that.
 
     Args:
-        ws: the operator.
         phase: k for the test of M_1..M_k; None for the end-to-end test.
 
     Raises:

@@ -33,10 +33,6 @@ def write(ws: OpWorkspace, state: State, action: str, args: Arguments, facts: Fa
     """Write what an action that was carried out means for MEMORY.md.
 
     Args:
-        ws: the operator.
-        state: after the action.
-        action: its name.
-        args: its arguments.
         facts: what the gates found.
         report: the verdict that was taken, if one was.
 

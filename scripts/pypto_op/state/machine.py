@@ -9,13 +9,14 @@ Preconditions are in `conditions`, effects in `effects`; `workflow.json` says wh
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from pypto_op.errors import Refused
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
 from pypto_op.state.facts import Arguments, Facts
-from pypto_op.state.model import State, copy_of, phase_names, phases
+from pypto_op.state.model import State, phase_names, phases
 from pypto_op.workflow import ActionRow, workflow
 
 
@@ -48,10 +49,7 @@ def check(state: State | None, action: str, args: Arguments, *, by: str) -> None
     if state is None and action != "init":
         raise Refused("the operator has no state yet", remedy="run `pypto-op state init --op-dir OP_DIR`")
     if row.owner_only and by != "person":
-        raise Refused(
-            f"only a person may call {action}",
-            remedy="ask the owner to run it in a terminal and to confirm it",
-        )
+        raise Refused(f"only a person may call {action}", remedy="ask the owner to run it in a terminal and to confirm it")
     for name in row.requires:
         CONDITIONS[name](state, args, by)
 
@@ -72,7 +70,7 @@ def step(state: State | None, action: str, args: Arguments, facts: Facts, *, in_
     check(state, action, args, by=facts["by"])
     for refusal in facts.get("refusals", ()):
         raise Refused(**refusal)
-    draft = state if state is None or in_place else copy_of(state)
+    draft = state if state is None or in_place else deepcopy(state)
     draft = EFFECTS[action](draft, args, facts)
     draft["last_updated"] = facts["time"]
     return draft

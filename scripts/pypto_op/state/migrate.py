@@ -20,7 +20,6 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
     """Begin anew and complete again, in order, the stages up to 4 that the old state calls completed.
 
     Args:
-        op_dir: the operator's directory.
         **caller: declared and person, as in `service.transition`.
 
     Returns:

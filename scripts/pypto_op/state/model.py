@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, TypedDict
 
 from pypto_op.vocabulary import Decomposition, PhaseStatus, StageStatus
@@ -125,11 +124,6 @@ def no_phases() -> Phases:
 def fresh_phase(cycles: int = 0) -> Phase:
     """Return a phase that nobody has begun; `cycles` survive a reopening."""
     return Phase(status=str(PhaseStatus.PENDING), cycles=cycles, attempt=None, infra_retries=0, submitted={})
-
-
-def copy_of(state: State) -> State:
-    """Return a copy that shares nothing with `state`."""
-    return copy.deepcopy(state)
 
 
 def phase_name(k: int) -> str:

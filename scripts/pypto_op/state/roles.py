@@ -79,7 +79,6 @@ def identify(state: State | None, action: str, *, token: str | None, declared: s
     Args:
         state: the state; None before `init`.
         action: for the message.
-        token: the caller's token.
         declared: the role that the caller says it has (`--as`); it can only take rights away.
         person: an owner has confirmed the action at a terminal.
 

@@ -40,7 +40,6 @@ def transition(
     """Carry out an action on an operator.
 
     Args:
-        op_dir: the operator's directory.
         action: a name of `workflow.json`.
         token: the caller's token (`roles`).
         declared: the role that the caller says it has.

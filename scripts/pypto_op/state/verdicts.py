@@ -49,7 +49,6 @@ def find_pass(ws: OpWorkspace, demand: Demand, fresh: Mapping[str, Any] | None) 
     A staged phase demands some levels only; there a sealed PARTIAL counts that covers every case of them.
 
     Args:
-        ws: the operator.
         demand: what must be covered.
         fresh: the report of the judge that this call ran; None before it ran.
 

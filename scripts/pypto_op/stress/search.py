@@ -69,7 +69,6 @@ def search(inputs: Mapping[str, Any], score: Score, goal: Goal, fixed: Collectio
 
     Args:
         inputs: the case's inputs without a recipe, by name; only shapes and dtypes are looked at.
-        score: runs the golden.
         goal: when to stop.
         fixed: inputs that no step may change; others may follow them.
     """
@@ -81,7 +80,6 @@ def tuned(inputs: Mapping[str, Any], score: Score, goal: Goal, recipe: Recipe) -
 
     Args:
         inputs, score, goal: as in `search`.
-        recipe: what a search found.
     """
     return _Search(inputs, score, goal).only_tune(recipe)
 

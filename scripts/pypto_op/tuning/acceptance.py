@@ -49,9 +49,6 @@ class Gatekeeper:
     """Decides about survivors of one kernel.
 
     Args:
-        ws: the operator.
-        clock: times texts.
-        source: the kernel's text.
         mutants: how many mutants the mutation score is compared on; 0: none.
         jobs: processes at once.
     """
@@ -78,7 +75,6 @@ class Gatekeeper:
         """Return whether a text may take the kernel's place.
 
         Args:
-            text: of the candidate.
             folder: where its file and its report go.
         """
         verdict = Verdict(labels=dict(self._labels), noise=self.noise(), before=dict(self._before))

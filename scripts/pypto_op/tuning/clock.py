@@ -77,9 +77,7 @@ class Clock:
     """Times texts of one operator's kernel; a context manager that leaves nothing behind.
 
     Args:
-        contract: the operator's.
         subject: its integrated implementation.
-        mode: where kernels run.
         limits: what a candidate may use.
         traces: a folder that keeps what the cost model wrote of each call; None: nothing is kept.
         few: prepare the few cases of `check` too.
@@ -169,7 +167,6 @@ class Clock:
         """Time a text on the P0 shapes, the largest first, and stop at the first wrong number.
 
         Args:
-            source: the text.
             base: times to compare with, by case.
             slower: go on after a case only as long as its time is at most so many times the one to compare with.
             trials: in the place of those of the P0 shapes.

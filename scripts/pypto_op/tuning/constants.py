@@ -73,7 +73,6 @@ def values(module: cst.Module, taken: Mapping[str, str]) -> dict[str, int]:
     """Return the module's named whole numbers, where a candidate changes them with what it says.
 
     Args:
-        module: of the kernel.
         taken: key of each choice -> what the candidate takes.
     """
     found = {}

@@ -26,8 +26,6 @@ class Kernel:
     """The integrated implementation of an operator, as text.
 
     Args:
-        source: its text.
-        wrapper: the function that the judge calls.
         bits: of the widest element that a product may have, for the memories of the cube unit.
 
     Raises:

@@ -38,13 +38,13 @@ def _of_loop(program: Program, function: Function, loop: cst.For) -> Iterator[Fi
         yield from _between(program, function, loop, pair, exchange)
     outer = next((other for other in _loops(function) if _pair(other) is loop), None)
     undone = "" if outer is None else f"order of loop {_name(outer)} and {_name(loop)} of {function.name}"
-    varying = _varying(loop)
+    varying = _targets(loop)
     for statement in loop.body.body:
         target = _load(program, statement)
         if target and not varying & set(names_in(_value(statement))) and _assignments(loop, target) == 1:
             choice = Choice(
                 f"{target} out of loop {name}",
-                _kind(program, statement),
+                Kind.HOIST if _reaches(program, _value(statement), ("view",), 0) else Kind.CAST,
                 program.line(statement),
                 (INSIDE, BEFORE),
                 unless=undone,
@@ -72,7 +72,7 @@ def _unroll(program: Program, loop: cst.For, name: str) -> Finding:
 
 def _between(program: Program, function: Function, loop: cst.For, pair: cst.For, exchange: str) -> Iterator[Finding]:
     """Yield loads of the inner loop that may stand before the new inner loop, once the two are exchanged."""
-    varying = _varying(loop) - (_targets(pair) - {_index(pair)})
+    varying = _targets(loop) - (_targets(pair) - {_index(pair)})
     for statement in pair.body.body:
         target = _load(program, statement)
         names = set(names_in(_value(statement))) if target else set()
@@ -143,10 +143,6 @@ def _targets(loop: cst.For) -> set[str]:
     return found
 
 
-def _varying(loop: cst.For) -> set[str]:
-    return _targets(loop)
-
-
 def _assignments(loop: cst.For, name: str) -> int:
     targets = [node.target for node in below(loop.body) if isinstance(node, (cst.AssignTarget, cst.AugAssign))]
     return sum(name in names_in(target) for target in targets)
@@ -171,10 +167,6 @@ def _load(program: Program, statement: cst.CSTNode) -> str:
     if not target:
         return ""
     return target if _reaches(program, _value(statement), ("view", "cast"), 0) else ""
-
-
-def _kind(program: Program, statement: cst.CSTNode) -> Kind:
-    return Kind.HOIST if _reaches(program, _value(statement), ("view",), 0) else Kind.CAST
 
 
 def _reaches(program: Program, node: cst.CSTNode, names: tuple[str, ...], depth: int) -> bool:

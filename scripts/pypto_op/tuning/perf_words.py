@@ -38,8 +38,6 @@ def of_launch(name: str, one: Analysis, leaf: str = "") -> Iterator[str]:
     """Yield what is said of a launch, a line each.
 
     Args:
-        name: of the launch.
-        one: its analysis.
         leaf: hash of the leaf function that alone is told of; "" for the most expensive ones.
     """
     for usage in one.usage:

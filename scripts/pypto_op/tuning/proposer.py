@@ -38,15 +38,12 @@ class Space(Protocol):
 
     def essence(self, assignment: Assignment) -> dict[str, str]:
         """Return the choices of an assignment that have an effect and differ from the kernel's."""
-        ...
 
     def counts(self, key: str, assignment: Assignment) -> bool:
         """Say whether a choice matters under an assignment."""
-        ...
 
     def faults(self, assignment: Assignment) -> list[str]:
         """Return what the limits do not allow."""
-        ...
 
 
 @dataclass
@@ -62,7 +59,6 @@ class Proposer:
     """Proposes candidates, each essence once.
 
     Args:
-        kernel: with its choices.
         seed: makes the same proposals after the same answers.
         thumb: assignments that come first.
     """
@@ -104,7 +100,6 @@ class Proposer:
         """Say what became of a candidate.
 
         Args:
-            proposal: it.
             ratio: its time over the baseline's; None where it is no kernel, or a wrong one.
         """
         for item in proposal.assignment.items():

@@ -41,7 +41,6 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
     Args:
         ws: the operator, with the changed kernel in its place.
         base: the kernel before the change.
-        mode: where.
         note: told, in words, what is being done.
 
     Raises:

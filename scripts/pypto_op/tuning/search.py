@@ -60,8 +60,6 @@ class Search:
     """Searches one kernel's space.
 
     Args:
-        kernel: with its choices.
-        clock: times texts and checks their numbers.
         ledger: what is known, and where candidates are kept.
         wish: what it may cost.
         progress: told of each candidate, and of the best ratio so far.

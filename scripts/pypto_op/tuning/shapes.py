@@ -22,7 +22,6 @@ def p0_cases(contract: Contract, *, every_dtype: bool = False) -> list[dict[str,
     """Return a case for each P0 shape of SPEC.md, the largest first.
 
     Args:
-        contract: the operator's.
         every_dtype: one for each dtype of the suite; else each shape in the dtype that the suite has it in, or in the
             suite's first.
 

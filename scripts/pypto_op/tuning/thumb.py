@@ -16,7 +16,6 @@ def rules(choices: Mapping[str, Choice], *, slow: bool = False) -> Iterator[dict
     same work, then more of them at once: which one helps depends on how far the shapes fill the machine.
 
     Args:
-        choices: of the kernel.
         slow: it compiles slowly; unrolled, which multiplies that, it comes last.
     """
     rows = _of(choices, Kind.ROWS)
@@ -53,7 +52,6 @@ def follow(choices: Mapping[str, Choice], rows: Mapping[str, str], now: Mapping[
     """Return what the numbers of tiles become that say the same as rows per step, when those change.
 
     Args:
-        choices: of the kernel.
         rows: key of a choice about rows -> what it becomes.
         now: what an assignment takes; the kernel's own where nothing is said.
     """

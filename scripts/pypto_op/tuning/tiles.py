@@ -117,14 +117,7 @@ def choices(sites: Sequence[Site]) -> Iterator[tuple[Choice, Callable[[Edits, st
                 seen.add(key)
                 shared = keys is site.together
                 yield (
-                    Choice(
-                        key,
-                        kind,
-                        site.line,
-                        _options(site, i),
-                        under="" if shared else site.switch,
-                        unless="",
-                    ),
+                    Choice(key, kind, site.line, _options(site, i), under="" if shared else site.switch, unless=""),
                     _nothing,
                 )
 
@@ -159,7 +152,6 @@ def faults(site: Site, setting: Sequence[str], values: Mapping[str, int], bits: 
     """Return what the chip does not allow of a call's setting; [] where a name has no known value.
 
     Args:
-        site: the call.
         setting: what it says, number by number.
         values: the module's named numbers.
         bits: of the widest element that a product may have.

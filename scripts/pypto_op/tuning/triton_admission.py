@@ -13,9 +13,7 @@ def admit(project: Project, target: str | None, seconds: float, trials: int) -> 
     """Return where an implementation is to be timed.
 
     Args:
-        project: task and implementation.
         target: interpret, cuda, npu, or None for the device that is there.
-        seconds: of the search.
         trials: the most candidates.
 
     Raises:

@@ -72,9 +72,7 @@ def tune_triton(
     Args:
         project: task and implementation, with a sealed PASS on the target.
         target: interpret, cuda, npu, or None for the device that is there.
-        seconds: of the search.
         trials: the most candidates.
-        seed: of the search.
         write: put the best one in the implementation's place.
         resume: there must be an earlier search of exactly this; what it knew is taken over in any case.
         note: told, in words, what is being done.

@@ -67,7 +67,6 @@ def tune_operator(admitted: Admitted, request: Request, note: Note = lambda word
 
     Args:
         admitted: the operator, while it is locked (`admission.admitted`).
-        request: what is wanted.
         note: told, in words, what is being done.
 
     Raises:
@@ -158,7 +157,6 @@ def require_possible(target: float | None, contract: Contract, subject: Subject,
 
     Args:
         target: microseconds; None for no target.
-        contract: the operator's.
         subject: with its golden, whose products are counted.
         clock: with the P0 shapes.
 

@@ -25,8 +25,6 @@ def counted(contract: Contract, subject: Subject, case: Mapping[str, Any], work:
     """Return `work` with the arithmetic of a case.
 
     Args:
-        contract: the operator's.
-        subject: with its golden.
         case: of the suite, or a P0 shape's.
         work: its bytes.
 

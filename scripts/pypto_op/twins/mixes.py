@@ -47,8 +47,6 @@ def mixed(one: Any, two: Any, *, backwards: bool) -> torch.Tensor | None:
     """Return one + two with one product where that mixes two values; None where it is another sum.
 
     Args:
-        one: a tensor, or a number.
-        two: the same.
         backwards: start from the value that s belongs to: r + (1 - s) * (l - r).
     """
     for first in ways(one):

@@ -49,8 +49,6 @@ def neighbour(found: torch.Tensor, one: Any, two: Any, salt: int) -> torch.Tenso
 
     Args:
         found: the sum; returned as it is where it is not of float32.
-        one: a tensor, or a number.
-        two: the same.
         salt: another one chooses other places.
     """
     if found.dtype != torch.float32 or not found.numel():

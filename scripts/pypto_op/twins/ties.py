@@ -23,7 +23,6 @@ def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tens
     not twice where no answer has one twice.
 
     Args:
-        actual: any shape and dtype.
         answers: the first is the usual one, and gives the result its dtype; those of another shape are left out.
     """
     usual, *others = answers

@@ -42,11 +42,7 @@ class HostDevices(TorchFunctionMode):
     """Rewrites device arguments of every torch function; torch's own default-device mode works the same way."""
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
         if func == _DEVICE_OF:

@@ -46,7 +46,6 @@ class Alone:
 
     Args:
         document: `file`, the golden; `workspace`, the operator's directory.
-        scratch: the session's folder.
     """
 
     def __init__(self, document: dict[str, str], scratch: str) -> None:

@@ -123,9 +123,7 @@ def find(
     """Answer the message `stress`: search for a recipe on which one expression of the golden cancels.
 
     Args:
-        golden: the reference.
         make: `make_inputs` of the operator.
-        order: names of the golden's arguments.
         message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, the ranges and rows that
             SPEC.md gives inputs (`patterns.within`), and the inputs that are `fixed`: no recipe touches them. `searched_shape`,
             where there is one: a smaller shape, on which the recipe is searched; on the case's own its gap is tuned then.

@@ -43,9 +43,6 @@ class Programs:
         """Return how the program of a launch differs from the one that a device would launch in its place; "" if it does not.
 
         Args:
-            kernel: pypto's wrapper of it, after the launch.
-            args: that it was launched with.
-            kwargs: likewise.
             told: what pypto was told while it was built; nothing where it was not built again, as on a device.
         """
         if not told:

@@ -18,15 +18,12 @@ class Device(Protocol):
 
     def prepare(self) -> None:
         """Make this process ready for kernels; called once, before any code of a candidate."""
-        ...
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor as the candidate gets it."""
-        ...
 
     def synchronize(self) -> None:
         """Wait until everything that was launched is done."""
-        ...
 
     def expect(self, *, compiled: bool) -> None:
         """A launch is to come; `compiled`: one of the same program and the same sizes went before it in this process."""
@@ -34,7 +31,6 @@ class Device(Protocol):
 
     def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
         """Time `call`, which has run well once, if that was asked for and this place can tell time."""
-        ...
 
 
 class Host:

@@ -37,7 +37,6 @@ class Doubled(TorchFunctionMode):
     Args:
         steps: of the golden as it stands, on the same inputs (`decisions.Recorder`); without them nothing is rounded.
         way: values near a tie fall as this way has it (`near_ties.moved`); 0: as they are.
-        narrow: the dtypes that are replaced.
     """
 
     def __init__(self, steps: Sequence[Step] = (), way: int = 0, narrow: frozenset[torch.dtype] = _NARROW) -> None:
@@ -50,11 +49,7 @@ class Doubled(TorchFunctionMode):
         self.codes = True  # the ties are those of roundings to whole numbers, of nothing else
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call `func` in float64."""
         args = tuple(map(self._wide, args))

@@ -82,7 +82,6 @@ class EarlierCalls:
         """Hold the results of the latest call, except results that are its inputs, which may change.
 
         Args:
-            leaves: the outputs themselves.
             copies: the same, as they were when the call returned.
         """
         inputs = [_span(tensor) for tensor in tensors_of(self.values) if tensor.numel()]

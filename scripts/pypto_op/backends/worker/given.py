@@ -159,7 +159,6 @@ class Given:
 
         Args:
             other: the same argument in a run on changed inputs; None where the host handed nothing over there.
-            change: what was done to the inputs.
 
         An element of a constant table stays the same. An element of a copied, transposed or padded input changes as its
         source changes. An element that the host computed (a sum, a sort, a maximum, a scale) does neither.
@@ -218,13 +217,7 @@ class Call:
         return str(int(found.partition(".")[0]) + 1) if found is not None else ""
 
     def computed(self, other: Call, change: Change, *, numbers: bool) -> tuple[list[str], list[str]]:
-        """Return what the host computed from the inputs' values, and which memory was kept from an earlier call.
-
-        Args:
-            other: the call on changed inputs.
-            change: what was done to the inputs.
-            numbers: judge numbers too.
-        """
+        """Return what the host computed from the inputs' values, and which memory was kept from an earlier call."""
         found: list[str] = []
         kept: list[str] = []
         for key, given in self.handed.items():

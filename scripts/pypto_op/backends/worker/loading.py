@@ -37,8 +37,6 @@ def load_function(path: Path, name: str, *, sha256: str | None = None) -> Callab
     """Load `path` as a module and return its function `name`.
 
     Args:
-        path: the file.
-        name: a callable in it.
         sha256: what the file's bytes must hash to; None: anything.
 
     Raises:
@@ -58,7 +56,6 @@ def load_module(path: Path, *, sha256: str | None = None, beside: bool = True) -
     """Load `path` as a module named after it; raise Failure when that does not work.
 
     Args:
-        path: the file.
         sha256: what the file's bytes must hash to; None: anything.
         beside: whether it may import the files that lie beside it.
     """
@@ -92,7 +89,6 @@ def failure_of(error: BaseException, path: Path, outcome: Outcome, when: str = "
 
     Args:
         error: what was raised.
-        path: the file whose innermost line is named.
         outcome: what it counts as when it is an ordinary exception.
         when: appended to the words for an exit (" at import").
     """

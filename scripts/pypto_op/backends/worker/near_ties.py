@@ -91,12 +91,10 @@ def moved(
     """Return an operand of a step as one way has it, and how many ways there are to tell its ties; 0 where it has none.
 
     Args:
-        step: of the golden as it stands.
         at: place of the operand.
         wide: its values in float64.
         way: 1, 2, ...; 0 leaves them.
         number: of the step, which its draw depends on.
-        args, kwargs: of the call.
     """
     native = step.operands[at]
     reach = reach_of(wide, native)
@@ -168,10 +166,8 @@ def as_they_were(result: Any, step: Step, moved: Any, wide: Any, args: Sequence[
 
     Args:
         result: of the step: values, places, or both.
-        step: any.
         moved: the operand that it was given.
         wide: the operand as it was.
-        args, kwargs: of the call.
     """
     if step.name not in ORDERS or moved is wide:
         return result

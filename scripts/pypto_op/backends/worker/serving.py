@@ -29,7 +29,6 @@ class Role(Protocol):
 
     def handle(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Answer one message with values and facts."""
-        ...
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:

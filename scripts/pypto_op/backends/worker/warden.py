@@ -18,8 +18,6 @@ def guard_session(document: dict[str, Any], channel: int, outputs: tuple[int, in
     """Run the session of `document` in a worker below this process; never returns.
 
     Args:
-        document: the session's document.
-        channel: descriptor of the socket to the judge.
         outputs: descriptors for the worker's stdout and stderr.
         report: descriptor on which the judge is told how the worker ended, as one JSON line.
         forked: the parent is the zygote, which has one thread only. (The kernel's signal at a parent's death

@@ -38,7 +38,6 @@ def main(document: dict[str, Any], control: int) -> None:
 
     Args:
         document: `calculator` and `switch`: paths of what to load, or None; `preload`: further modules.
-        control: descriptor of the control socket.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.adopt_orphans()

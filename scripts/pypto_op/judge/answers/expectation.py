@@ -89,10 +89,6 @@ class Reference:
         """Return what outputs are compared with under a policy, and the twins that set its bounds, None without.
 
         Where right answers part at a tie, a twin policy takes for each element the nearest of them.
-
-        Args:
-            policy: the tolerance.
-            outputs: of the candidate.
         """
         native = self.native.outputs
         if len(outputs) != len(native) or not policy.needs_twins or self.exact is None:

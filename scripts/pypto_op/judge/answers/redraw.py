@@ -58,8 +58,6 @@ def apart(first: Sequence[Value], seed: int, make: Callable[[int], Sequence[Valu
     """Return the draws to leave for one that repeats fewer of the small inputs of another seed; the last one is to be used.
 
     Args:
-        first: inputs of the other seed.
-        seed: of the draw.
         make: makes the inputs of a seed; what it raises is raised.
         fixed: places of inputs that are the same for every seed, and shall be.
 

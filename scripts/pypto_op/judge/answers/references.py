@@ -55,7 +55,6 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
 
     Args:
         golden: runs it on the inputs of the case; takes `float64` and `twin` as `ReferenceSession.golden`.
-        expectation: what the case wants.
         native: what it answers as it stands; None: it is run.
     """
     native = native or golden()
@@ -95,12 +94,7 @@ def _by_tolerance(
 
 
 class References:
-    """The reference processes of one plan, used for case after case: a module golden runs alone, without the inputs' file.
-
-    Args:
-        plan: what is judged.
-        loss: shared among the workers of a run.
-    """
+    """The reference processes of one plan, used for case after case: a module golden runs alone, without the inputs' file."""
 
     def __init__(self, plan: Plan, loss: ReferenceLoss) -> None:
         self._plan, self._loss = plan, loss

@@ -54,11 +54,7 @@ def judge_run(
     """Judge one run of the candidate.
 
     Args:
-        run: what the candidate did.
         reference: what the golden answered; None when the candidate did not get far enough to need it.
-        expectation: what the case wants.
-        seed: of the inputs.
-        redactor: cleans the candidate's words.
         secrets: inputs and golden outputs, whose values must not be in them.
     """
     verdict = _judge(run, reference, expectation, seed, lambda text: redactor.clean(text, secrets))

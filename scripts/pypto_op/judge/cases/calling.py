@@ -19,7 +19,6 @@ def used_inputs(interfaces: Interfaces, phase: int | None) -> tuple[str, ...]:
     """Return the names of the primary inputs that modules 1..k read, in the contract's order.
 
     Args:
-        interfaces: the contract.
         phase: k; None for all modules.
     """
     modules = interfaces.modules if phase is None else interfaces.modules[:phase]
@@ -34,9 +33,6 @@ def positions(file: Path, function: str, names: Sequence[str], used: Sequence[st
     a function that cannot take them fails by itself, with its own message.
 
     Args:
-        file: the function's file.
-        function: its name.
-        names: the primary inputs, in order.
         used: those of them that its modules read.
     """
     everything = tuple(range(len(names)))

@@ -240,7 +240,6 @@ def load_contract(
     """Read and check the documents of an operator.
 
     Args:
-        workspace: the operator.
         policy: a tolerance policy that overrules SPEC.md and the suite.
         suite: a file in the place of eval/adversarial_suite.json.
 

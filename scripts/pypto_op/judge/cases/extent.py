@@ -38,7 +38,6 @@ def selection_of(
     Args:
         contract: the documents; None when they could not be read.
         ran: the cases that were judged; empty when none was.
-        levels, case, suite, inspect: what was asked for.
         seed: the second seed that was asked for, which a kernel can be fitted to: its inputs and the drawn sizes are known.
     """
     selection: Selection = {"levels": list(levels) if levels is not None else None, "case": case, "complete": False}

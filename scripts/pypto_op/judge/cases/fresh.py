@@ -80,7 +80,6 @@ def draw(contract: Contract, seed: int) -> Drawn:
     """Draw one larger shape per dynamic axis, and one with other sizes of the axes that are fixed per build.
 
     Args:
-        contract: the operator's documents and its suite.
         seed: of the verdict; it makes the sizes and the inputs.
 
     Raises:
@@ -127,8 +126,6 @@ def smaller(case: Mapping[str, Any], contract: Contract, seed: int) -> dict[str,
 
     Args:
         case: one of `draw`.
-        contract: the operator's documents and its suite.
-        seed: of the verdict.
     """
     return _Drawer(contract, spec_document.load(contract.workspace.spec), seed).nearer(case)
 

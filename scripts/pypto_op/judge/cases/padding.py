@@ -32,7 +32,6 @@ def other_numbers(inputs: Sequence[Value], same: Callable[[Sequence[Value], Sequ
     """Return the inputs with other whole numbers in their padding; as they are where there is none.
 
     Args:
-        inputs: of a case.
         same: whether the golden's answers to two lists of inputs are equal to the bit.
         ends: see `Ends`.
     """

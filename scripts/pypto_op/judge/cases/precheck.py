@@ -50,11 +50,9 @@ def check_request(
     """Raise ContractError for what a judging command was asked and cannot do.
 
     Args:
-        ws: the operator.
         case: id of the only case wanted.
         levels: the only levels wanted.
         suite: a suite in the place of the operator's own.
-        policy: name of a tolerance policy.
         impl: a kernel's file.
         up_to_module: k of M_k.
     """

@@ -35,7 +35,6 @@ def resolve(
     """Find wrapper and golden for an implementation.
 
     Args:
-        workspace: the operator.
         total_modules: N, from the interfaces.
         impl: the file to judge; default: the integrated impl, or phase `up_to`'s.
         up_to: the phase k; default: what the name of `impl` says, else the whole operator.

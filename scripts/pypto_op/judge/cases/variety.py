@@ -99,7 +99,6 @@ class Variety:
 
         Args:
             names: of the outputs, in order.
-            outputs: what the golden returned.
             policy: the tolerance of the case; where it is made of twins, which this one answer lacks, nothing is looked at.
         """
         if self._answer is None:

@@ -18,7 +18,6 @@ class ErrorMaps:
     """Keeps the worst map of each case under the operator's `_debug/error_maps/`; earlier ones are removed.
 
     Args:
-        ws: the operator.
         impl_sha256: the bytes that the maps are about, so that a page can tell old ones.
     """
 

@@ -52,10 +52,6 @@ def is_near_miss(
     inputs.
 
     Args:
-        leaf: the comparison that failed.
-        actual: the candidate's output.
-        expected: the reference, of the same shape.
-        policy: the tolerance that was broken.
         condition: condition number of the golden's sum that a case of `cancellation_stress` is about.
         honest: yields the output of each honest run of the golden; asked last, and as few as tell.
     """

@@ -73,8 +73,6 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
     """Return the report's `first_failure`, or None when nothing failed.
 
     Args:
-        records: the cases, in the order of the suite.
-        subject: what was judged.
         producers: leaf name -> id of the module that makes it.
     """
     bad_ones = [r for r in records if r.status in _BAD]

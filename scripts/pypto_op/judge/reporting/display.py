@@ -52,8 +52,6 @@ def show_report(
     """Print a report: table of cases, first failure, limits, the verifier's answer, and the verdict as the last line.
 
     Args:
-        console: where to.
-        report: as it was written.
         verdict_only: leave out what is about single cases.
         file: where it lies; the verifier's answer, which names it, is printed only then.
         phase: k of the phase that was judged; None for the integrated implementation.

@@ -16,7 +16,6 @@ def after_failure(report: Mapping[str, Any], file: Path) -> str:
     """Return the next command after a report that is FAIL, or whose kernel does not load; "" where no case is to blame.
 
     Args:
-        report: as it was written.
         file: where it lies, in `eval/` of its operator or anywhere else.
     """
     failure = report["first_failure"]

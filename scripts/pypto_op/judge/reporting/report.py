@@ -77,8 +77,6 @@ def fresh_entry(records: Sequence[CaseRecord], seed: int, left_out: Mapping[str,
     """Return the report's `fresh_shapes`: the cases that were drawn, and the seed that draws them again.
 
     Args:
-        records: of all cases.
-        seed: of the verdict.
         left_out: id -> why an axis has no such case.
     """
     cases = [record.id for record in records if record.case.get(FRESH)]
@@ -314,7 +312,6 @@ def check_target(path: Path, *, own: Path | None = None) -> None:
     """Refuse a file that a report must not replace; nothing is changed yet.
 
     Args:
-        path: where the report shall go.
         own: the operator's own report, which every verdict replaces.
 
     Raises:

@@ -43,8 +43,6 @@ class Changes:
     """Makes changed inputs of one case.
 
     Args:
-        base: the case, as a wrapper passed it.
-        references: the golden.
         seed: decides which elements change.
     """
 

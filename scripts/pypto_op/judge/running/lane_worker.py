@@ -61,9 +61,6 @@ class LaneWorker:
     """One candidate process per mode, used for case after case of a lane.
 
     Args:
-        plan: what is judged.
-        losses: shared by all lanes.
-        redactor: for the judge.
         references: answer for inputs and goldens; the caller closes them.
         onto: positions, in the suite, of the cases whose second seed is called on the tensors of the first.
     """
@@ -277,12 +274,7 @@ class LaneWorker:
         return False
 
     def _judge(
-        self,
-        record: CaseRecord,
-        case: Mapping[str, Any],
-        seed: int,
-        inputs: Sequence[Value],
-        runs: Mapping[Mode, RunResult],
+        self, record: CaseRecord, case: Mapping[str, Any], seed: int, inputs: Sequence[Value], runs: Mapping[Mode, RunResult]
     ) -> list[Answered]:
         expectation = self._expectation(case)
         loaded = any(run.outcome not in NOT_LOADED for run in runs.values())

@@ -29,10 +29,6 @@ KEY = "raises"
 def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[CaseRecord]:
     """Call the wrapper on each fault, in every mode that is there; the records come back in order.
 
-    Args:
-        plan: of the verdict.
-        refusals: of the suite, as written.
-
     Raises:
         InfraError: the reference process cannot run.
     """
@@ -77,7 +73,6 @@ def faulty(inputs: Sequence[tuple[str, Value]], told: Mapping[str, Any]) -> list
 
     Args:
         inputs: name and value of each, in order, drawn for its shape; `size` is a fault of that shape already.
-        told: the refusal.
 
     Raises:
         ContractError: it names an input that there is not, or that cannot have the fault.

@@ -68,7 +68,6 @@ class Repeats:
         """Take a case that was judged, and yield the record that needs no further call: its own, or of a larger case.
 
         Args:
-            record: of the case.
             trials: its inputs and answers, seed by seed.
         """
         for trial in trials:

@@ -53,7 +53,6 @@ def run_cases(
     """Judge every case of `plan` in every mode; the records come back in the order of the suite, those of `raises` last.
 
     Args:
-        plan: what is judged.
         progress: called with each record as it is made.
         pool: where; default: this machine.
         away: how lanes are judged in other processes (`judge.running.away`); without it they are judged in this one.
@@ -96,7 +95,6 @@ class Lanes:
     """The lanes of a plan, each a job; stopping ends every process that they started.
 
     Args:
-        plan: what is judged.
         away: how they are judged in other processes.
         raises: what the wrapper must refuse: one more job.
     """

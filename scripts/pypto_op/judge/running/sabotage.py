@@ -36,16 +36,13 @@ class CanSabotage(Protocol):
 
     def sabotaged(self) -> Backend:
         """Return the backend whose kernels compute nothing."""
-        ...
 
 
 class Saboteur:
     """One sabotaged process per mode, opened when the first case passes, used for case after case.
 
     Args:
-        subject: what is judged.
         backends: the modes; those that cannot be sabotaged are left out.
-        limits: what the candidate may use.
         loaded: collects what the processes load.
     """
 
@@ -66,13 +63,6 @@ class Saboteur:
 
         A wrapper may look at what the kernel wrote, and stumble over the pattern in fresh memory. So it is called again
         with ordinary numbers there before it counts as one that raises.
-
-        Args:
-            mode: where the case passed.
-            case: its id.
-            handed: what the wrapper is called with.
-            reference: the golden's answer on the same inputs.
-            expectation: what the case wants.
         """
         for filling in FILLINGS:
             run = self._session(mode).run(case, handed, filling=filling)

@@ -44,7 +44,6 @@ class Staleness:
 
     Args:
         references: answer for mixtures of old and new inputs.
-        input_names: names of the primary inputs, in order.
     """
 
     def __init__(self, references: References, input_names: Sequence[str]) -> None:

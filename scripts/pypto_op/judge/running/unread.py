@@ -36,8 +36,6 @@ def plantings(base: Answered, references: References, check: Check, ends: Ends, 
     """Yield what was planted, in words, and the inputs with it; nothing where the golden reads all, or nobody can tell.
 
     Args:
-        base: a case, as a wrapper passed it.
-        references: the golden.
         check: raises ContractError for inputs that are not legal.
         ends: least and greatest value of a whole-number input (`padding.Ends`).
         nan: NaN is a legal value.
@@ -91,8 +89,6 @@ def _planted(
 
     Args:
         base, references, check: as for `plantings`.
-        masks: what may be unread.
-        value: to plant.
     """
     import torch
 

@@ -43,9 +43,6 @@ def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: E
 
     Args:
         outputs: the golden's, in some order of addition or with a fault in them.
-        reference: the golden's answer on the same inputs.
-        expectation: of the case.
-        redactor: cleans words.
     """
     run = RunResult(Outcome.OK, outputs=list(outputs), launches=1, outputs_from_kernel=True)
     return judge_run(run, reference, expectation, seed=0, redactor=redactor, secrets=())
@@ -64,9 +61,6 @@ def verdicts(
 
     Args:
         reordered: runs the golden as a twin, by name.
-        reference: the golden's answer on the same inputs.
-        expectation: of the case.
-        redactor: cleans words.
         orders: only these.
     """
     for name in orders:

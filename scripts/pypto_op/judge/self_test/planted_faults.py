@@ -38,7 +38,6 @@ def plant(outputs: Leaves, refuses: Refuses, far: Far) -> Planted:
     """Plant faults into a golden's outputs and judge them.
 
     Args:
-        outputs: the golden's, of one case.
         refuses: whether the judge, under the case's own policies, refuses some outputs.
         far: whether an output (by its place) is so wrong that it must be refused, told by other means than the judge's.
     """

@@ -56,7 +56,6 @@ def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | No
     """Exercise everything that a verdict on this operator will rest on, but the kernel.
 
     Args:
-        ws: the operator.
         suite: another suite than its own.
         limits: of each run of the golden and of the inputs file.
 

@@ -33,10 +33,6 @@ def require_clean(
     """Lint as a library, not through a hook: a silent hook proves nothing.
 
     Args:
-        ws: the operator.
-        event: the gate's event.
-        stage: the stage that the gate belongs to.
-        phase: the phase that is handed over.
         file: only this file.
         strict: rules that refuse here although elsewhere they only warn.
 

@@ -37,11 +37,7 @@ class Budget:
 
 
 def smaller(
-    sites: Sequence[Site],
-    fixed: Mapping[Site, int],
-    start: Size,
-    budget: Budget,
-    tried: Callable[[dict[Site, int]], Size | None],
+    sites: Sequence[Site], fixed: Mapping[Site, int], start: Size, budget: Budget, tried: Callable[[dict[Site, int]], Size | None]
 ) -> dict[Site, int]:
     """Return numbers by place, the fixed ones included; where none are small enough, the smallest that were found.
 

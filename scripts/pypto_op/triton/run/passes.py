@@ -249,13 +249,7 @@ class Run:
         return True
 
     def _judged(
-        self,
-        case: Case,
-        given: dict[str, Any],
-        reference: dict[str, Any],
-        found: Answered,
-        seed: int,
-        task: TaskSession,
+        self, case: Case, given: dict[str, Any], reference: dict[str, Any], found: Answered, seed: int, task: TaskSession
     ) -> Judgement:
         """Return the verdict on what the candidate answered (`CandidateSession.run`)."""
         judgement = self.numbers(given, reference, found, seed, task)

@@ -39,7 +39,6 @@ class History:
         """Return those of `cases` for which the host gives the same on other values.
 
         Args:
-            cases: by index.
             seeds: of the passes and looks, in their order; models are seeded alike again.
             task: makes the other values.
             candidate: a new process.

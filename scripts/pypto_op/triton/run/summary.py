@@ -45,7 +45,6 @@ def of_cases(cases: Sequence[Case], total: int | None, status: str, error: str |
     """Return a verdict's fields about its cases.
 
     Args:
-        cases: those that ran.
         total: how many the task has, where that is known.
         status: of the verdict; with ERROR not every case counts as right.
         error: why there is no verdict.

@@ -60,7 +60,6 @@ def asked(task: TaskSession, case: Case, seed: int, *, opens: bool = False, **ho
 
     Args:
         task: stands before the case.
-        case: which.
         seed: of the pass.
         opens: the pass is begun first.
 
@@ -79,12 +78,7 @@ def asked(task: TaskSession, case: Case, seed: int, *, opens: bool = False, **ho
 
 
 def judged(
-    run: Verification,
-    task: TaskSession,
-    given: dict[str, Any],
-    reference: dict[str, Any],
-    answered: Answered,
-    seed: int,
+    run: Verification, task: TaskSession, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int
 ) -> Judgement:
     """Return the verdict on the numbers of one call; the arguments are those of `Verification.numbers`."""
     answer, result, facts = answered

@@ -29,7 +29,6 @@ def verify_triton(
     """Verify an implementation and write the result, whatever happens.
 
     Args:
-        project: task and implementation.
         request: how; None: the defaults.
         progress: called with each case when a pass is through with it.
 

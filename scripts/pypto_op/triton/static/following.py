@@ -68,7 +68,6 @@ class Following:
         Args:
             name: dotted; "" for something that is not known.
             given: its arguments.
-            node, source: the call.
 
         Returns:
             What the functions returned.
@@ -93,7 +92,6 @@ class Following:
         Args:
             hooks: the functions.
             given: the launch's arguments by the kernel's parameters.
-            node, source: the launch.
         """
         arguments = Container("arguments", keyed=dict(given))
         for hook in hooks:
@@ -127,12 +125,7 @@ class Following:
                     self._call(bound, [Host()], method.node, method.scope.source)
 
     def _call(
-        self,
-        called: Value,
-        pool: list[Value],
-        node: cst.CSTNode,
-        source: SourceFile,
-        named: dict[str, Value] | None = None,
+        self, called: Value, pool: list[Value], node: cst.CSTNode, source: SourceFile, named: dict[str, Value] | None = None
     ) -> Value:
         """Call a function as often as it may be called, none included, each parameter with one of `pool`."""
         heap = dict(self.m.heap)

@@ -72,7 +72,6 @@ def sibling(source: SourceFile, dotted: str, level: int) -> Path | None:
     """Return the file beside `source` that `import dotted` would load, or None when there is none.
 
     Args:
-        source: the importing file.
         dotted: the module's name, "" for `from . import x`.
         level: number of leading dots.
     """

@@ -68,7 +68,6 @@ class Clock:
         """Time `len(message["shifts"])` calls of `model`, each on other values in the same memory.
 
         Args:
-            model: what is called.
             base: its arguments; they are not changed.
             message: `shifts` (how far the values are rolled for each call), `warmup` (calls before that), `keep` (which
                 calls' outputs are wanted), `watch` (before which call `watched` is called, untimed), `do_bench` (also ask

@@ -21,7 +21,6 @@ def of(
     """Return the golden `outputs` and `mutated` inputs of a call, and facts about it.
 
     Args:
-        model: the reference.
         call: calls a model with inputs (`gradients.Caller`).
         inputs: any structure of tensors; the reference may write into them.
         device: where they lie.

@@ -90,10 +90,7 @@ def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torc
     """Construct a model after seeding; raise Failure when its constructor does not return.
 
     Args:
-        kind: the class.
         init: its positional arguments and its keyword arguments.
-        seed: for its random weights.
-        device: where it goes.
         path: the file that is blamed.
     """
     seed_all(seed)

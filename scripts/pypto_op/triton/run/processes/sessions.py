@@ -136,7 +136,6 @@ class TaskSession(_Session):
 
         Args:
             index: which, counted from 0.
-            seed: of the pass.
             used: let the outputs be those of the model's second call; the first is made on other values.
             judged: outputs are wanted.
             move: how inputs are moved, where they can be (`skewed`).
@@ -240,7 +239,6 @@ class CandidateSession(_Session):
         Args:
             case: `init`, `weights`, `inputs`, and `warmed`: where it is not None the model's second call is judged, so that what
                 the first one left (a sum in scratch memory, an output that is kept) shows.
-            seed: of the pass.
             judged: outputs are wanted, too; the implementation cannot tell.
             later: the case ran before, so lines of kernels need not be watched each time.
             judges: what outputs are held to, so that the configurations that were taken are judged (`configurations`); None: the

@@ -42,7 +42,6 @@ def check_target(path: Path, what: str, key: str, *, own: Path) -> None:
     """Refuse a file that a result must not replace; nothing is changed.
 
     Args:
-        path: where the result shall go.
         what: its kind, for the message.
         key: what every result of this kind has.
         own: where it lies by default.

@@ -65,7 +65,6 @@ class Barriers:
         """Wrap the functions of the interpreter's builder, and what lets lanes wait for each other.
 
         Args:
-            builder: the interpreter's.
             plain_load: its load that nobody watches.
         """
         from triton.runtime.interpreter import ReduceScanOpInterface

@@ -37,7 +37,6 @@ class Launches:
         memory: keeps which memory a kernel got, and what was in it.
         chosen: notes which memory the host chose.
         gate: is opened for what Triton does around a launch, not for what the candidate's code does.
-        own: files whose kernels count.
     """
 
     def __init__(self, memory: Memory, chosen: Chosen, gate: Gate, own: frozenset[str]) -> None:

@@ -16,9 +16,6 @@ _ASKS_WHOSE_MEMORY_IT_IS = draws.__file__
 def own_line(own: frozenset[str]) -> str | None:
     """Return "file:line" of the innermost line of these files that is being executed.
 
-    Args:
-        own: the candidate's files, resolved.
-
     Returns:
         None where Triton or the host shim does it on its own behalf, or where no such line is.
     """

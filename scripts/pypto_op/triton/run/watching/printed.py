@@ -29,7 +29,6 @@ def own_words(printed: str, folders: Iterable[Path] = ()) -> str:
     """Return what in a text is the user's own, at most the last `LONGEST` characters of it, from the beginning of a line.
 
     Args:
-        printed: standard output and standard error.
         folders: of the user's files.
     """
     text = _MODULES.sub("", _WARNING.sub(_kept, _FRAME.sub(_kept, printed)))

@@ -82,7 +82,6 @@ class Races:
         """Wrap the functions of the interpreter's builder.
 
         Args:
-            builder: the interpreter's.
             plain_load: its load that nobody watches.
         """
         self._plain_load = plain_load

@@ -34,7 +34,6 @@ class Reads(TorchFunctionMode):
 
     Args:
         counts: whether the values of a tensor are data; a table of constants may be read.
-        own: the candidate's files.
         asked: called with a tensor where code of these files asks for its address.
         paused: whether what happens now is this bundle's or Triton's own doing.
     """
