@@ -17,6 +17,7 @@ from pypto_op.judge.cases.extent import times_allowed
 from pypto_op.judge.findings.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.findings.near_miss import is_near_miss
 from pypto_op.judge.findings.reasons import (
+    ANOTHER_ALGORITHM,
     CHANGED_LATER,
     RAISES_ON_OTHERS,
     Reason,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     import torch
 
     Outputs = Sequence[torch.Tensor]
+
+_A_FAULT = 0.05
+"""A relative error that no tolerance worth its name takes for right."""
 
 
 def refuse(reason: Reason, detail: str = "", *, seed: int = 0) -> TrialVerdict:
@@ -257,10 +261,22 @@ class _Comparison:
             if policy is self.expectation.behind:
                 share = self.reference.natural_share
                 how += f"; the tolerance holds beside the named policy, since honest rounding takes {share:.2g} of it here"
+            elif policy.needs_twins and not lucky and self._tolerance_holds(i, expected):
+                how += f"; {ANOTHER_ALGORITHM}"
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
             own, condition = self.run.outputs[i], self.reference.condition
             near = is_near_miss(leaf, own, expected, policy, condition, lambda: self.reference.honest(i))
             self.near_misses.append(near)
+
+    def _tolerance_holds(self, i: int, expected: torch.Tensor) -> bool:
+        """Whether an output keeps the tolerance that a twin policy stands in the place of, and that one could refuse it."""
+        behind = self.expectation.behind
+        size = float(expected.double().abs().mean()) if expected.is_floating_point() and expected.numel() else 0.0
+        if behind is None or not 0.0 < size < float("inf"):
+            return False
+        numbers = behind.for_dtype(str(self.run.outputs[i].dtype))
+        tells = float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * size < _A_FAULT * size
+        return tells and self._compared(behind)[0].per_tensor[i].all_close
 
     def _keep_map(self, result: Comparison) -> None:
         if self.expectation.keep_map is None or not result.per_tensor:

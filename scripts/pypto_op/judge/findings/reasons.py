@@ -212,6 +212,12 @@ CHANGED_LATER = "the host changed an output after the last kernel that got it"
 RAISES_ON_OTHERS = "whether the host computes what the kernel is given: the wrapper raises on other values"
 """What was not shown of a run."""
 
+ANOTHER_ALGORITHM = (
+    "SPEC.md's tolerance holds here: where another algorithm rounds so and is as right, the golden's other form says so "
+    "(docs/adversarial-inputs.md#another-algorithm)"
+)
+"""What is said of an output that is near enough for SPEC.md, and off by more than orders of the golden's sums are."""
+
 
 def argument_words(key: str) -> str:
     """Return "launch.argument" (`RunResult.host_made`) in words."""
