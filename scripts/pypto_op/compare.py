@@ -1,9 +1,7 @@
-"""Compare a candidate's outputs with what they should be. Strict on structure, exact on integers, silent on
-values.
+"""Compares a kernel's outputs with the right ones, and tells no value of either.
 
-What must agree whatever the policy: the number of outputs, each shape, each dtype, the places of NaN and
-Inf and the
-sign of Inf, and every integer and bool. Finite floating elements go to the policy (pypto_op.documents.policy).
+What must agree whatever the policy: the number of outputs, each shape, each dtype, the places of NaN and Inf, the sign of Inf,
+and every integer and bool. Finite floating elements go to the policy (pypto_op.documents.policy).
 """
 
 from __future__ import annotations

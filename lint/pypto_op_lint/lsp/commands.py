@@ -1,4 +1,4 @@
-"""`pypto-op lsp`."""
+"""`pypto-op lsp`: serves the linter to an editor, as a language server."""
 
 from __future__ import annotations
 

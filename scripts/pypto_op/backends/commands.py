@@ -1,4 +1,4 @@
-"""`pypto-op script`."""
+"""`pypto-op script`: runs a Python file that was written for the device, on this machine."""
 
 from __future__ import annotations
 

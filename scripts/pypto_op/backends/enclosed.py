@@ -1,4 +1,4 @@
-"""What a session's enclosure is told: where it may write, and what it finds empty."""
+"""Lists for a session's enclosure the folders in which it may write, and those that it finds empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the end of a worker is classified."""
+"""Names the outcome of a worker that has ended: crashed, out of memory, ended by itself, or forbidden."""
 
 from __future__ import annotations
 

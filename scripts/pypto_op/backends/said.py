@@ -1,4 +1,4 @@
-"""What a worker says, read with care: a candidate may have had a hand in it."""
+"""Checks the messages of a worker before the judge believes them, because a candidate may have written them."""
 
 from __future__ import annotations
 

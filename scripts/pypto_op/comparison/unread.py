@@ -1,4 +1,4 @@
-"""A mismatch that nobody looks at must not end in exit code 0.
+"""Ends a test with exit code 1 where `detailed_tensor_compare` found a mismatch and nobody read its result.
 
 A test that calls `detailed_tensor_compare` and drops the dict would pass whatever the kernel returns. So a
 failing

@@ -1,4 +1,4 @@
-"""What the runs of a kernel and its golden say together, computed in the trusted worker (`child`): places, never a value."""
+"""Compares a kernel's dumped run with its golden's, in the trusted worker (`child`), and returns places, never a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of a kernel a change or an exchange leads to: the operation's, and where its number or its condition is said."""
+"""Finds the lines of a kernel to blame for a change that mends it: the operation's, and those of its number or condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks for the edit: can a wanted result be made, by two operations at most, of what the kernel has at that place?
+"""Looks for an edit that mends a kernel: at most two operations that make the wanted result of what is at hand there.
 
 If it can, what the kernel computed up to there is right and the edit is there; if it cannot, more than this place is wrong, or it
 lies before. Sixty-four numbers that come out the same do so by no chance.

@@ -1,4 +1,4 @@
-"""`pypto-op demo`."""
+"""`pypto-op demo`: shows one operator go from request to verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen modules that are typed again: a later file must still hold every function of the verified ones.
+"""Checks that a later staged file still holds every function of the modules that were verified before.
 
 Each file of the staged chain contains the modules before it. So that module 12 really contains the module 1
 that was verified, the functions of a verified file are hashed without comments, docstrings, positions and

@@ -1,4 +1,4 @@
-"""A composition is verified on a partial tile too: where SPEC.md promises such sizes, one shape of the contract has one."""
+"""Demands a shape with a partial tile for the composition, where SPEC.md promises such sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that a golden takes away from something: where such a one is large, what is left lies far below zero."""
+"""Finds inputs that a golden subtracts from something: where such an input is large, the difference lies far below zero."""
 
 from __future__ import annotations
 

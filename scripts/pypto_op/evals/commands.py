@@ -1,4 +1,4 @@
-"""`pypto-op eval`."""
+"""`pypto-op eval`: lets the team work on requests with hidden goldens, and grades what it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pypto-op verify`."""
+"""`pypto-op verify`: runs a kernel on its suite and judges its numbers."""
 
 from __future__ import annotations
 

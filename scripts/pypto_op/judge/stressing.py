@@ -1,4 +1,4 @@
-"""What the author of a suite calls: a ready case on which an expression of the golden cancels, or the list of sites.
+"""Makes a case on which an expression of the golden cancels, or lists such expressions, for whoever writes a suite.
 
     with ReferenceSession(ws) as session:
         for site in stress_sites(ws, session, case):

@@ -1,4 +1,4 @@
-"""`pypto-op mutate`."""
+"""`pypto-op mutate`: measures how many planted faults an operator's suite refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of mutants in earlier sittings: a large kernel has 800, more than one sitting has time for.
+"""Keeps the fates of mutants for `mutate --resume`: a large kernel has 800, more than one run has time for.
 
 Kept on this machine, by content: a fate stands for the mutant's text, the operator's files, what was asked for, and the code
 and the pypto that ran it. Only `--resume` reads it, and the report says how many fates came from there.

@@ -1,4 +1,4 @@
-"""`pypto-op benchmark`."""
+"""`pypto-op benchmark`: times a kernel that has a PASS for exactly its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hands jobs out: who is free takes the next one, what a lost hand held is done by another, and nothing is done twice over."""
+"""Deals a pool's jobs out to its hands: a free hand takes the next job, and another hand does the job of a lost one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hands of a crew: a thread of this process, and one at the other end of a channel."""
+"""Who does a pool's jobs, called a hand: a thread of this process, or a process at the other end of a channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator's files on their way to another process, and what that one leaves behind on its way back.
+"""Packs an operator's files for a job in another process, and unpacks the files that the job leaves.
 
 The copy lies elsewhere, so what is said there of a path is said here of the original.
 """

@@ -1,4 +1,4 @@
-"""What a hand outside the caller's process does: it opens a bench, then does job after job on it.
+"""Does jobs in a process of its own for a pool, one after another, on one set-up.
 
 Run as a program it serves one pool on the socket that it is given: `python -m pypto_op.pool.servant DESCRIPTOR`. Under Ray the
 actor holds it (`bridge`).

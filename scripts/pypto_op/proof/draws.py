@@ -1,4 +1,4 @@
-"""Which draws a kernel still has to pass: a verdict that is asked for again may not be asked until chance is kind.
+"""Remembers the seeds that a kernel failed on, so that nobody asks for verdicts until one draws kinder seeds.
 
 Each verdict draws seeds that nobody knew. A kernel that is wrong for few of them would pass one day, if every verdict drew
 anew and the ones before were forgotten. So the account remembers, beside its key, for exactly these bytes:

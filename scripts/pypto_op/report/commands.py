@@ -1,4 +1,4 @@
-"""`pypto-op report`."""
+"""`pypto-op report`: writes the HTML page about an operator, or the index over all of them."""
 
 from __future__ import annotations
 

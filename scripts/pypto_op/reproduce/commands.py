@@ -1,4 +1,4 @@
-"""`pypto-op reproduce`."""
+"""`pypto-op reproduce`: says whether a kernel or its case is to blame for a near miss."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Name spaces of its own for one command: of mounts, which it can have its own way, and of processes, of which it sees those
-alone that it started. What cannot be seen cannot be ended, nor its environment read.
+"""Gives one command name spaces of its own: its own mounts, and a view of those processes alone that it started.
+
+What cannot be seen cannot be ended, nor its environment read.
 
 Where the machine allows neither, the command is a process among others. Standard library only: the supervisor of one command
 imports this.

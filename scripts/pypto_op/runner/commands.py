@@ -1,4 +1,4 @@
-"""`pypto-op run`."""
+"""`pypto-op run`: lets the team work on a request without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that ends with the work on it, and with this process however that ends; so does everything that it started."""
+"""Starts a command that cannot outlive its call or this process, and ends all that the command started with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a step of the machine: arguments, facts, and how a refusal looks."""
+"""The input of one step of the state machine: the action's arguments, what the gates found, and the refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on the far side of the process boundary.
+"""The code that runs in a worker, the process of a kernel or a golden, and in the processes above it.
 
     judge -> zygote -> warden -> worker
 

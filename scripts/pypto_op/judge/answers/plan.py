@@ -1,4 +1,4 @@
-"""What a run of the judge is asked to do; shared by the parts that carry it out."""
+"""The plan of a verdict: which cases, modes, seeds and limits. Every part of the judge that runs something reads it."""
 
 from __future__ import annotations
 

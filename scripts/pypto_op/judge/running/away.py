@@ -1,4 +1,4 @@
-"""Lanes of a verdict in another process, perhaps on another host: the operator travels there, records and debris come back."""
+"""Runs lanes of a verdict in another process, perhaps on another host, and brings back records and failure folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes aside of the main ones, over cases that are right so far: moved inputs, and weights as training leaves them.
+"""Judges cases that are right so far once more, on moved inputs and on weights as training leaves them.
 
 Each is one call of a new model, judged by its numbers and by where they come from. What such inputs cannot refuse, because the
 task or the implementation does not let them, is said.

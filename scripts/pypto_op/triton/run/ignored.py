@@ -1,4 +1,4 @@
-"""Calls with other numbers among the arguments of forward (`whole`) and of the constructor (`constructor`).
+"""Finds kernels that ignore a number: forward (`whole`) or the constructor (`constructor`) gets another one.
 
 A kernel whose answer is then still the right one for the task's own number ignores it, and is wrong. Of whole numbers of the
 constructor that is only said.

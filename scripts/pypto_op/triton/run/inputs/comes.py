@@ -1,4 +1,4 @@
-"""Which inputs come to what a task's own ones leave idle: the ways of `reaching`, asked of the reference once for each case."""
+"""Asks the reference, once for each case, which moved inputs (`reaching`) make operators do something that were idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks that are drawn: hardly ever is a row of them all off, or on, or that but for an end.
+"""Turns whole rows of a drawn mask off or on, because a random draw hardly ever holds such a row.
 
 A kernel that divides by the sum of such a row, or that takes no maximum of it, is right for the others. So in a pass of its own
 some rows are like that, where the reference takes it (a softmax of -inf alone it does not). What the rows of all draws have in

@@ -1,4 +1,4 @@
-"""Inputs that come to what was idle in every pass (`idle`): far beyond the task's own, zero, alike, not a number.
+"""Makes inputs for operators that changed nothing in any pass (`idle`): values far away, zeros, equal values, NaN.
 
 Each way is tried on the reference first. Only one that it takes, and in which something idle did something, is judged.
 """

@@ -1,4 +1,4 @@
-"""Which sides of an operator its inputs never came to: below a bound or above it, negative or positive, a tie of maxima.
+"""Finds for each operator of a reference the values that it never got: below or above a bound, negative, tied maxima.
 
 A kernel that has no such side is right for these inputs. `relu6` of `torch.randn` shows both its bounds to nobody who looks
 whether it changed anything at all: each bound is a side of its own. An exponential has one, too: numbers for which it overflows

@@ -1,4 +1,4 @@
-"""What inputs hardly ever show: a row of one sign, and, of whole numbers of a wide range, equal elements.
+"""Makes rows of one sign, and equal whole numbers: inputs that random draws hardly ever hold.
 
 A kernel whose greatest element begins at a padding of zero is right for every row that holds a positive one. A row of sums of
 products has one, wherever all inputs are moved to the same side. One that names the last of equal elements is right where none

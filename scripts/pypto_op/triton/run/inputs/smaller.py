@@ -1,4 +1,4 @@
-"""How floats are written that come to what is idle near to zero, or where few values are (`reaching`): zeros, tiny rows, NaN."""
+"""Writes zeros, tiny rows and NaN into float inputs, for operators that are idle on other values (`reaching`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sees lanes of one program hand values to each other through memory without waiting, in the interpreter, which does lane by lane
-what a device does at once.
+"""Sees, in the interpreter, lanes of one program that hand values to each other through memory without waiting.
 
 A block's lanes belong to many threads. One that loads what another one stored before may come too early, unless something in
 between lets the threads wait: `tl.debug_barrier`, an atomic, or what they do together (a product, a reduction, a scan).
