@@ -309,7 +309,8 @@ def test_what_stays_idle_is_said() -> None:
 @pytest.mark.parametrize(
     ("forward", "found"),
     [(lambda x: x.sort(1).values, True), (lambda x: x >= x.kthvalue(3, 1, keepdim=True).values, True),
-     (lambda x: x.gather(1, x.topk(2, 1).indices), False), (lambda x: x.topk(2, 1), True)],
+     (lambda x: x.gather(1, x.topk(2, 1).indices), False), (lambda x: x.topk(2, 1), True),
+     (lambda x: x.topk(2, 1).indices.int(), True), (lambda x: x.topk(2, 1).indices.float(), False)],
 )  # fmt: skip
 def test_equal_elements_count_where_nobody_looks_at_their_places(forward: Callable[[torch.Tensor], Any], found: bool) -> None:
     with idle.Idle(Path(__file__)) as watch:

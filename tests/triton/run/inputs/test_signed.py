@@ -42,7 +42,9 @@ def test_each_of_two_tensors_is_zero_where_the_other_is_not() -> None:
 
 def test_beside_tiny_elements_some_are_zero() -> None:
     found = _ways([NORMAL], "add (beside a small number) in line 3")
-    assert bool((found["within tiny 8"][0] == 0).all(1).any()) and not bool((found["within tiny alone"][0] == 0).any())
+    for name in ("tiny 8", "tiny squares"):
+        assert bool((found[f"within {name}"][0] == 0).all(1).any())
+    assert not bool((found["within tiny alone"][0] == 0).any()) and not bool((found["within tiny squares alone"][0] == 0).any())
 
 
 def test_most_whole_numbers_become_one_where_they_repeat_in_no_order() -> None:

@@ -72,8 +72,8 @@ class Idle(DispatchMode):
         apart = self._is_apart(plain, args)
         grid = sides.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
-        self._note_looks(plain, [args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
+        self._note_looks(plain, [args, kwargs or {}], out)
         self._keep_made(plain, given, out, exact=exact, grid=grid, apart=apart)
         if plain not in _WATCHED or not given:
             return out
@@ -123,11 +123,18 @@ class Idle(DispatchMode):
         if address(given[0]) in self._apart:
             self._note(f"{called} ({sides.CLOSE})", pairs.is_never_close(name, given[0], out), whole=False)
 
-    def _note_looks(self, name: str, given: Any) -> None:
-        """Note whether an operator is given places of elements that an order returned."""
-        if self._places and not self._looks and name != "detach":
-            places = {*map(address, self._places)}
-            self._looks = any(address(one) in places for one in tensors_of(given))
+    def _note_looks(self, name: str, given: Any, out: Any) -> None:
+        """Note whether an operator is given places of elements that an order returned; a copy of them is no use."""
+        if not self._places or self._looks or name == "detach":
+            return
+        if not any(address(one) in {*map(address, self._places)} for one in tensors_of(given)):
+            return
+        if name in COPIES and isinstance(out, torch.Tensor) and not out.is_floating_point():
+            at = address(tensors_of(given)[0])
+            self._orders += [(out, order[1], order[2], order[3]) for order in self._orders if address(order[0]) == at]
+            self._places.append(out)
+        else:
+            self._looks = True
 
     def _note_values(self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor]) -> None:
         """Note whether an order, whose places are kept, returned equal elements."""

@@ -117,8 +117,9 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for power in _TINY if has(sides.BESIDE) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power, zero=True))
     if has(sides.BESIDE):  # what an optimizer keeps of squares, too
-        yield f"{WITHIN} tiny squares", partial(_changed, inputs, smaller.shrink_squares, scales=True)
+        yield f"{WITHIN} tiny squares", partial(_changed, inputs, partial(smaller.shrink_squares, zero=True), scales=True)
         yield f"{WITHIN} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[1]))
+        yield f"{WITHIN} tiny squares alone", partial(_changed, inputs, smaller.shrink_squares, scales=True)
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _DOWN) if whole else ():
         yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)

@@ -105,13 +105,13 @@ _FLOATS: dict[str, Callable[[Any, Any], Bounds]] = {
     "div": _rounded,
     **dict.fromkeys(("remainder", "fmod", "floor_divide", "prod", "cumprod"), lambda args, kwargs: (0, None)),
     **dict.fromkeys(
-        ("erf", "erfc", "erfinv", "expm1", "sin", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh"),
+        ("erf", "erfc", "erfinv", "expm1", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh"),
         lambda args, kwargs: (0, 0),
     ),
 }
 """Whole numbers that are never negative are mostly places, and no kernel must take others.
 
-Products of logarithms, the usual series, and roots in the place of a sine or an inverse are right above zero alone.
+Products of logarithms, the usual series, and roots in the place of an inverse are right above zero alone.
 """
 _SUMS_OF_EXPONENTIALS = ("_softmax", "_log_softmax", "logsumexp")
 _SOFT = (*_SUMS_OF_EXPONENTIALS, "sigmoid", "silu")

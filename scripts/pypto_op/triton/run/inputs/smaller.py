@@ -51,9 +51,9 @@ def shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor, *, zero: bool =
             copy.select(axis, size // 4 * 2).zero_()
 
 
-def shrink_squares(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+def shrink_squares(copy: torch.Tensor, tensor: torch.Tensor, *, zero: bool = False) -> None:
     """Let slices be so small that a root of what is never negative (sums of squares), or of others' squares, comes to 1e-8."""
-    shrink(_SQUARES if bool((tensor >= 0).all()) else _SQUARES // 2, copy, tensor)
+    shrink(_SQUARES if bool((tensor >= 0).all()) else _SQUARES // 2, copy, tensor, zero=zero)
 
 
 def level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

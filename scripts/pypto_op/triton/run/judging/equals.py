@@ -60,6 +60,6 @@ def _is_as_good(want: torch.Tensor, got: torch.Tensor, order: Order) -> bool:
         return False
     if bool((got.sort(order.axis).values.diff(dim=order.axis) == 0).any()):
         return False
-    mine, right = (elements.gather(order.axis, places).double() for places in (got, want))
+    mine, right = (elements.gather(order.axis, places.long()).double() for places in (got, want))
     eps = 0.0 if order.exact else _ROUNDINGS * torch.finfo(elements.dtype).eps * float(elements.abs().max())
     return bool(((mine - right).abs() <= eps).all())
