@@ -318,6 +318,13 @@ def test_equal_elements_count_where_nobody_looks_at_their_places(forward: Callab
     assert any(f"({sides.ALIKE})" in key for key in watch.still_idle(None, outputs, gross=False)) is found
 
 
+def test_places_are_an_order_s_where_it_may_name_any_of_equal_elements() -> None:
+    for stable, count in ((False, 1), (True, 0)):
+        with idle.Idle(Path(__file__)) as watch:
+            outputs = NORMAL.sort(stable=stable, dim=1)
+        assert len(watch.orders([*outputs])) == count
+
+
 @pytest.mark.parametrize("number", [7.0, 15.0, 127.0, 255.0])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) -> None:

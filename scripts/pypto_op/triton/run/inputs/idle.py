@@ -85,7 +85,7 @@ class Idle(DispatchMode):
             if exact or not kwargs:
                 self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
         if plain in sides.VALUES:
-            self._note_values(called, plain, args, given[0], tensors_of(out))
+            self._note_values(called, plain, args, given[0], tensors_of(out), free=sides.is_unordered(plain, kwargs or {}))
         if plain in sides.ORDERS:
             self._note_order(called, plain, args, given, out)
         if plain in sides.COMPARES and len(given) == 2:
@@ -136,14 +136,16 @@ class Idle(DispatchMode):
         else:
             self._looks = True
 
-    def _note_values(self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor]) -> None:
-        """Note whether an order, whose places are kept, returned equal elements."""
+    def _note_values(
+        self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor], *, free: bool
+    ) -> None:
+        """Note whether an order, whose places are kept, returned equal elements; `free`: any of them may come first."""
         if not (out and out[0].is_floating_point() and given.numel()):
             return
         self._places += out[1:]
         position = 1 if name in ("median", "nanmedian", "sort") else 2
         axis = args[position] if len(args) > position and type(args[position]) is int else -1
-        if name in sides.ORDERED and given.dim():
+        if free and name in sides.ORDERED and given.dim():
             self._orders += [(places, axis, given, self._is_drawn(given)) for places in out[1:]]
         self._note(f"{called} ({sides.ALIKE})", sides.are_never_alike(name, given, out[0], axis), whole=False)
 

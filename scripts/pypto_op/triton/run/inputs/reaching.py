@@ -106,6 +106,7 @@ def reaching(
 def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
     """Yield what kinds of inputs are called, and what makes them."""
     floats, whole = not all(idle.values()), any(idle.values())
+    count = sum(tensor.is_floating_point() for tensor in tensors_of(inputs))
 
     def has(*wanted: str) -> bool:
         return any(f"({side})" in name for name in idle for side in wanted)
@@ -128,7 +129,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     if floats and not alone and skewed.of_one_sign(inputs):
         yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring(), scales=has(sides.LOWER))
     if floats:
-        yield f"{WITHIN} zero", partial(_changed, inputs, smaller.zeroing())
+        yield f"{WITHIN} zero", partial(_changed, inputs, smaller.zeroing(count))
     for name, change in _CHANGES.items() if floats and not alone else ():
         yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
     if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
@@ -142,7 +143,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE) else ():
         yield f"{WITHIN} close {target}", partial(_equalled, inputs, target, 1.0, near=True)
     if floats:
-        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zeroing(), scales=True)
+        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zeroing(count), scales=True)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():

@@ -19,10 +19,10 @@ _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 
 
-def zeroing() -> Callable[[torch.Tensor, torch.Tensor], None]:
-    """Return what lets a slice along each axis be zero: one in the middle of every tensor, and one where the others have none.
+def zeroing(count: int) -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what lets a slice along each axis be zero, in the middle of every tensor; of several each has a row for itself, too.
 
-    A guard may ask for a zero in one of two tensors.
+    A guard may ask for a zero in one of two tensors. Two zeros in one row would be equal elements.
     """
     turns = itertools.count(1)
 
@@ -31,7 +31,7 @@ def zeroing() -> Callable[[torch.Tensor, torch.Tensor], None]:
         for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
             if size > 1 and copy.stride(axis):
                 copy.select(axis, size // 2).zero_()
-                if turn < size // 2:
+                if count > 1 and turn < size // 2 and (axis < copy.dim() - 1 or copy.dim() == 1):
                     copy.select(axis, size // 2 + turn if turn < size - size // 2 else 0).zero_()
 
     return zero
