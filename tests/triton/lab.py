@@ -42,6 +42,7 @@ FRESH = (
     "fresh_eighteenth",
     "fresh_nineteenth",
     "fresh_twentieth",
+    "fresh_twentyfirst",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

@@ -15,7 +15,7 @@ from pypto_op.triton.run import aside, reordered
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import arguments, beyond, edges, reloaded, skewed
 from pypto_op.triton.run.inputs.describe import describe
-from pypto_op.triton.run.judging import agreement, looks, remote, small, trivial
+from pypto_op.triton.run.judging import agreement, equals, looks, remote, small, trivial
 from pypto_op.triton.run.judging.judge_device import JudgeDevice
 from pypto_op.triton.run.judging.judgement import Judgement, judge, second_look
 from pypto_op.triton.run.judging.provenance import Provenance
@@ -277,6 +277,7 @@ class Run:
         """Return whether what the candidate answered is right, and came from a kernel; `ties` may fall on either side."""
         assert self.policy is not None
         answer, run, facts = found
+        answer = {**answer, "outputs": equals.settled(given["outputs"], answer["outputs"], given.get("orders", ()))}
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
             self.tighten(task)

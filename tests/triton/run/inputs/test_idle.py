@@ -49,9 +49,11 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: torch.logit(EVEN, 1e-6), "logit (lower), logit (upper)"), (lambda: torch.logaddexp(EVEN, EVEN), "logaddexp (far)"),
      (lambda: F.max_pool1d(NORMAL, 2, return_indices=True)[1], "max_pool2d_with_indices (ties)"),
      (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (equal elements), sort (ties)"),
-     (lambda: NORMAL.sort(1).indices, "sort (equal elements)"), (lambda: NORMAL.topk(3).values, "topk (equal elements)"),
+     (lambda: NORMAL.sort(1).indices, "sort (equal elements)"),
+     (lambda: NORMAL.topk(3).values, "topk (equal elements), topk (one sign)"),
      (lambda: NORMAL.median(1).values, "median (equal elements)"), (lambda: NORMAL.median(), "median (equal elements)"),
-     (lambda: WHOLE.float().repeat(1, 2).sort(1).values, ""), (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
+     (lambda: WHOLE.float().repeat(1, 2).sort(1).values, "sort (one sign)"),
+     (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
      (lambda: EVEN + 1 + 1e-8, BESIDE), (lambda: EVEN.sum(1).add_(1e-6), BESIDE), (lambda: NORMAL.exp() < 1.0, ""),
@@ -79,7 +81,14 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: NORMAL.amax(1, keepdim=True) == NORMAL, "amax (one sign), eq (twice in a row)"),
      (lambda: NORMAL.max() != NORMAL, "max (one sign), ne (twice in a row)"),
      (lambda: WHOLE.amax(1, keepdim=True) == WHOLE, ""), (lambda: NORMAL == EVEN, "eq"),
-     (lambda: EVEN.sub(EVEN) >= EVEN.mul(0), "ge"),
+     (lambda: EVEN.sub(EVEN) >= EVEN.mul(0), "ge, ge (close)"),
+     (lambda: torch.isclose(EVEN, NORMAL), "eq, le, le (close), le (zero against zero), ne"),
+     (lambda: (EVEN - NORMAL).abs() > 0.1, ""), (lambda: (EVEN - NORMAL).abs() < 1e-6, "lt, lt (close)"),
+     (lambda: EVEN.asin(), "asin (lower)"), (lambda: torch.linalg.det(NORMAL[:8, :8]), "linalg_det (zero)"),
+     (lambda: (EVEN + 1).cummax(1), "cummax (one sign), cummax (ties)"),
+     (lambda: (EVEN + 1).sort(1), "sort (equal elements), sort (one sign)"),
+     (lambda: F.embedding_bag(WHOLE, EVEN.T + 1, mode="max"), "embedding_bag (one sign)"),
+     (lambda: F.max_pool1d(EVEN + 1, 2), "max_pool2d_with_indices (one sign), max_pool2d_with_indices (ties)"),
      (lambda: (NORMAL * EVEN.gt(0.5)) >= EVEN.gt(0.5) * NORMAL.abs(), ""),
      (lambda: (WHOLE - 1).amax(1), "amax (one sign)"), (lambda: (WHOLE - 1).argmax(1), "argmax (one sign)"),
      (lambda: (WHOLE - 7).min(0).values, "min (one sign)"), (lambda: (WHOLE - 1).amin(), "amin (one sign)"),
@@ -300,12 +309,20 @@ def test_what_stays_idle_is_said() -> None:
 @pytest.mark.parametrize(
     ("forward", "found"),
     [(lambda x: x.sort(1).values, True), (lambda x: x >= x.kthvalue(3, 1, keepdim=True).values, True),
-     (lambda x: x.gather(1, x.topk(2, 1).indices), False), (lambda x: x.topk(2, 1), False)],
+     (lambda x: x.gather(1, x.topk(2, 1).indices), False), (lambda x: x.topk(2, 1), True),
+     (lambda x: x.topk(2, 1).indices.int(), True), (lambda x: x.topk(2, 1).indices.float(), False)],
 )  # fmt: skip
 def test_equal_elements_count_where_nobody_looks_at_their_places(forward: Callable[[torch.Tensor], Any], found: bool) -> None:
     with idle.Idle(Path(__file__)) as watch:
         outputs = forward(NORMAL)
     assert any(f"({sides.ALIKE})" in key for key in watch.still_idle(None, outputs, gross=False)) is found
+
+
+def test_places_are_an_order_s_where_it_may_name_any_of_equal_elements() -> None:
+    for stable, count in ((False, 1), (True, 0)):
+        with idle.Idle(Path(__file__)) as watch:
+            outputs = NORMAL.sort(stable=stable, dim=1)
+        assert len(watch.orders([*outputs])) == count
 
 
 @pytest.mark.parametrize("number", [7.0, 15.0, 127.0, 255.0])

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode
-from pypto_op.triton.run.inputs import sides
+from pypto_op.triton.run.inputs import pairs, sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -34,6 +34,8 @@ _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
 _NAN = "nan_to_num"
 _MOST = 3
+_MOST_ORDERED = 1 << 24
+"""Elements that were put in order go to the judge beside their places; more would take longer than what they show."""
 
 
 class Idle(DispatchMode):
@@ -55,8 +57,10 @@ class Idle(DispatchMode):
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
         self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
         self._looks = False  # the reference uses such places
+        self._orders: list[tuple[torch.Tensor, int, torch.Tensor, bool]] = []  # places, axis, elements, whether those were drawn
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
+        self._apart: set[int] = set()  # memory of differences of what was drawn, and of their absolute values
         self._grid: set[int] = set()  # and memory that would hold no rounding, were all drawn elements multiples of a half
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -67,11 +71,12 @@ class Idle(DispatchMode):
         self.picks = self.picks or plain in sides.PICKS
         copies = name != plain and plain in _WATCHED
         exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
+        apart = self._is_apart(plain, args)
         grid = sides.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in args)
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
-        self._note_looks([args, kwargs or {}])
         out = func(*args, **(kwargs or {}))
-        self._keep_made(plain, given, out, exact=exact, grid=grid)
+        self._note_looks(plain, [args, kwargs or {}], out)
+        self._keep_made(plain, given, out, exact=exact, grid=grid, apart=apart)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
@@ -82,21 +87,21 @@ class Idle(DispatchMode):
             if exact or not kwargs:
                 self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
         if plain in sides.VALUES:
-            self._note_values(called, plain, args, given[0], tensors_of(out))
-        if plain in sides.ORDERS and len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
-            self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
+            self._note_values(called, plain, args, given[0], tensors_of(out), free=sides.is_unordered(plain, kwargs or {}))
+        if plain in sides.ORDERS:
+            self._note_order(called, plain, args, given, out)
         if plain in sides.COMPARES and len(given) == 2:
             self._note_pair(called, plain, given)
+        if plain in _IGNORES:
+            position, usual = _IGNORES[plain]
+            ignored = args[position] if len(args) > position else usual
+            if ignored != usual or (self._says and usual == _USUAL):
+                self._note(f"{called} ({sides.WITHOUT} {ignored})", not bool((args[1] == ignored).any()), whole=True)
         if plain in sides.NAMES:
             for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
                 self._note(f"{called} ({side})", idle, whole=whole)
         elif plain in _COMPARES:
             self._note(called, _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
-        elif plain in _IGNORES:
-            position, usual = _IGNORES[plain]
-            ignored = args[position] if len(args) > position else usual
-            if ignored != usual or (self._says and usual == _USUAL):
-                self._note(f"{called} ({sides.WITHOUT} {ignored})", not bool((args[1] == ignored).any()), whole=True)
         elif plain in _LOSSES:
             self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
         elif plain in _CHANGES:
@@ -107,41 +112,75 @@ class Idle(DispatchMode):
     def _note_pair(self, called: str, name: str, given: list[torch.Tensor]) -> None:
         """Note what a comparison of two tensors never met: equal elements where both were drawn, zeros where one was computed."""
         if name not in sides.PAIRS:
-            self._note(f"{called} ({sides.TWICE})", sides.is_never_twice(*given), whole=not given[0].is_floating_point())
+            self._note(f"{called} ({sides.TWICE})", pairs.is_never_twice(*given), whole=not given[0].is_floating_point())
         elif all(map(self._is_drawn, given)):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(name, *given), whole=False)
         elif name in sides.ORDERS and all(one.is_floating_point() for one in given):
-            self._note(f"{called} ({sides.NOTHING})", sides.are_never_zero(*given), whole=False)
+            self._note(f"{called} ({sides.NOTHING})", pairs.are_never_zero(*given), whole=False)
 
-    def _note_looks(self, given: Any) -> None:
-        """Note whether an operator is given places of elements that an order returned."""
-        if self._places and not self._looks:
-            places = {*map(address, self._places)}
-            self._looks = any(address(one) in places for one in tensors_of(given))
+    def _note_order(self, called: str, name: str, args: Any, given: list[torch.Tensor], out: torch.Tensor) -> None:
+        """Note whether what was computed never met the number, or no difference was small, beside which it is compared."""
+        if len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
+            self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
+        if address(given[0]) in self._apart:
+            self._note(f"{called} ({sides.CLOSE})", pairs.is_never_close(name, given[0], out), whole=False)
 
-    def _note_values(self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor]) -> None:
-        """Note whether an order, whose places are kept, returned equal elements."""
+    def _note_looks(self, name: str, given: Any, out: Any) -> None:
+        """Note whether an operator is given places of elements that an order returned; a copy of them is no use."""
+        if not self._places or self._looks or name == "detach":
+            return
+        if not any(address(one) in {*map(address, self._places)} for one in tensors_of(given)):
+            return
+        if name in COPIES and isinstance(out, torch.Tensor) and not out.is_floating_point():
+            at = address(tensors_of(given)[0])
+            self._orders += [(out, order[1], order[2], order[3]) for order in self._orders if address(order[0]) == at]
+            self._places.append(out)
+        else:
+            self._looks = True
+
+    def _note_values(
+        self, called: str, name: str, args: Any, given: torch.Tensor, out: list[torch.Tensor], *, free: bool
+    ) -> None:
+        """Note whether an order, whose places are kept, returned equal elements; `free`: any of them may come first."""
         if not (out and out[0].is_floating_point() and given.numel()):
             return
         self._places += out[1:]
         position = 1 if name in ("median", "nanmedian", "sort") else 2
         axis = args[position] if len(args) > position and type(args[position]) is int else -1
+        if free and name in sides.ORDERED and given.dim() and given.numel() <= _MOST_ORDERED:
+            self._orders += [(places, axis, given, self._is_drawn(given)) for places in out[1:]]
         self._note(f"{called} ({sides.ALIKE})", sides.are_never_alike(name, given, out[0], axis), whole=False)
 
-    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, *, exact: bool, grid: bool) -> None:
+    def orders(self, outputs: Any) -> list[tuple[int, int, torch.Tensor, bool]]:
+        """Return the orders whose places the reference returned and used for nothing else (`equals.Order`)."""
+        at = {address(tensor): (position, tensor) for position, tensor in enumerate(tensors_of(outputs))}
+        found: list[tuple[int, int, torch.Tensor, bool]] = []
+        for places, axis, elements, drawn in [] if self._looks else self._orders:
+            position, output = at.get(address(places), (0, places[:0]))
+            found += [(position, axis, elements, drawn)] if output.shape == places.shape else []
+        return found
+
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, **kinds: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
         if name in COPIES and all(map(self._is_drawn, given)):
             return
         made = {*map(address, tensors_of(out))} - {*map(address, given)}
         self._made |= made
-        self._exact = self._exact | made if exact else self._exact - made
-        self._grid = self._grid | made if grid else self._grid - made
+        for kind, memory in (("exact", self._exact), ("grid", self._grid), ("apart", self._apart)):
+            (memory.update if kinds[kind] else memory.difference_update)(made)
 
     def _is_exact(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
 
     def _is_on_grid(self, value: Any) -> bool:
         return not isinstance(value, torch.Tensor) or self._is_drawn(value) or address(value) in self._grid
+
+    def _is_apart(self, name: str, args: Any) -> bool:
+        """Whether an operator returns the difference of two drawn tensors, or its absolute values."""
+        tensors = [value for value in args if isinstance(value, torch.Tensor)]
+        if name == "sub":
+            return len(tensors) == 2 and all(map(self._is_drawn, tensors))
+        return name == "abs" and address(tensors[0]) in self._apart
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
@@ -164,7 +203,9 @@ class Idle(DispatchMode):
 
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
-        kinds = {tensor.dtype for tensor in tensors_of(outputs) if not tensor.is_floating_point()}
+        ordered = {position for position, *_ in self.orders(outputs)}
+        others = [tensor for position, tensor in enumerate(tensors_of(outputs)) if position not in ordered]
+        kinds = {tensor.dtype for tensor in others if not tensor.is_floating_point()}
         hidden = [sides.TIES] if not kinds else []
         hidden = [sides.TIES, sides.EQUAL] if self.unordered else hidden
         hidden += [sides.ALIKE] if kinds - {torch.bool} or self._looks else []

@@ -31,7 +31,7 @@ TIMES = 3
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""
 _MISSES = 5
-"""One number of so many is none then, or has the other sign."""
+"""One number of so many is none then."""
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
@@ -41,6 +41,8 @@ _TINY = (8, 16, 24)
 """Every other slice is divided by two to this power, or by a little more."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
+_NEAR, _NEARER = 1.37, 23
+"""Elements that are close differ by so much of themselves, divided by one of so many powers of two: no tolerance is that."""
 _MOST_EQUAL = 31 / 32
 """The part of rows that are equal to another one, where only rounding shows."""
 TOLD = (
@@ -94,7 +96,8 @@ def reaching(
     """
     below = [name for name, whole in idle.items() if not whole and any(f"({side})" in name for side in signed.ROWS)]
     rest = {name: whole for name, whole in idle.items() if name not in below}
-    kinds = [*_opposed(inputs, below, weights=weights), *(_kinds(inputs, rest) if rest else ()), *_codes(inputs, idle, divisors)]
+    kinds = [*_opposed(inputs, below, weights=weights), *_negated(inputs, below), *_codes(inputs, idle, divisors)]
+    kinds += _kinds(inputs, rest) if rest else ()
     for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
@@ -103,6 +106,7 @@ def reaching(
 def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
     """Yield what kinds of inputs are called, and what makes them."""
     floats, whole = not all(idle.values()), any(idle.values())
+    count = sum(tensor.is_floating_point() for tensor in tensors_of(inputs))
 
     def has(*wanted: str) -> bool:
         return any(f"({side})" in name for name in idle for side in wanted)
@@ -112,19 +116,22 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         if all(f"({sides.AT})" in name for name in idle):
             return
     for power in _TINY if has(sides.BESIDE) else ():
-        yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power))
+        yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power, zero=True))
     if has(sides.BESIDE):  # what an optimizer keeps of squares, too
-        yield f"{WITHIN} tiny squares", partial(_changed, inputs, smaller.shrink_squares, scales=True)
+        yield f"{WITHIN} tiny squares", partial(_changed, inputs, partial(smaller.shrink_squares, zero=True), scales=True)
+        yield f"{WITHIN} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[1]))
+        yield f"{WITHIN} tiny squares alone", partial(_changed, inputs, smaller.shrink_squares, scales=True)
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
     for way in (_BOTH, _DOWN) if whole else ():
         yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)
     for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
-        yield f"{WITHIN} mirrored", partial(_changed, inputs, _mirroring(), scales=has(sides.LOWER))
-    for name, change in _CHANGES.items() if floats else ():
-        if change.to_zero or not alone:
-            yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
+        yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring(), scales=has(sides.LOWER))
+    if floats:
+        yield f"{WITHIN} zero", partial(_changed, inputs, smaller.zeroing(count))
+    for name, change in _CHANGES.items() if floats and not alone else ():
+        yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
     if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
         yield f"{REACH} nan", partial(_changed, inputs, _missing(), scales=True)
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
@@ -133,14 +140,16 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         # and negative in one of some rows alone
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
+    for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE) else ():
+        yield f"{WITHIN} close {target}", partial(_equalled, inputs, target, 1.0, near=True)
     if floats:
-        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zero, scales=True)
+        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zeroing(count), scales=True)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
     if not alone:
-        yield f"{WITHIN} missing", partial(_without_least, inputs)
+        yield f"{WITHIN} missing", partial(signed.without_least, inputs)
 
 
 def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[tuple[str, Callable[[], Any | None]]]:
@@ -153,6 +162,17 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
         for most in ends if far else ():
             yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
+
+
+def _negated(inputs: Any, below: Collection[str]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
+    """Yield inputs of one sign that have the other one, in half of their rows, and in all.
+
+    Not for a plain maximum: of what is never negative by its meaning (a history of maxima) it may begin at zero.
+    """
+    named = any(name.startswith(sides.BOTH_SIGNS) and f"({sides.ONE_SIGN})" in name for name in below)
+    if named and skewed.of_one_sign(inputs):
+        yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring())
+        yield f"{WITHIN} negated", partial(_changed, inputs, signed.negate)
 
 
 def _codes(
@@ -280,10 +300,10 @@ def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool 
     return changed_copy(inputs, change)
 
 
-def _equalled(inputs: Any, target: int, first: float) -> Any | None:
+def _equalled(inputs: Any, target: int, first: float, *, near: bool = False) -> Any | None:
     """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None.
 
-    `first` is the part of the rows.
+    `first` is the part of the rows; `near`: elements are only about as large as the others', each by another part of themselves.
     """
     tensors = tensors_of(inputs)
     meant = tensors[target]
@@ -300,26 +320,11 @@ def _equalled(inputs: Any, target: int, first: float) -> Any | None:
             places = torch.arange(len(memory), device=memory.device)
             places = places[((places % _SHARE == 0) | (places < int(first * len(memory)))) & (places % len(others) == turn)]
             found = other[places % len(other)]
+            found = found * (1 + _NEAR * 2.0 ** -(2 + places % _NEARER)).to(found) if near else found
             memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
         return copy
 
     return map_tensors(inputs, one)
-
-
-def _without_least(inputs: Any) -> Any | None:
-    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
-
-    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not holds_integers(tensor) or not tensor.numel():
-            return False
-        memory = memory_of(copy)
-        least, steps = memory == memory.min(), memory.long().diff()
-        if int(least.sum()) < 2 or not bool((steps < 0).any() and (steps > 0).any()):
-            return False
-        memory[least] = memory.max()
-        return True
-
-    return changed_copy(inputs, change)
 
 
 def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIGN, half: float = _FAR_HALF) -> None:
@@ -330,20 +335,6 @@ def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIG
         memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
     else:
         memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
-
-
-def _mirroring() -> Write:
-    """Return what lets a tensor of one sign have the other one in half of its rows, and in some places; each has other ones."""
-    turns = itertools.count()
-
-    def mirror(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-        if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
-            memory, turn = memory_of(copy), next(turns)
-            halves = memory[: len(memory) // 2], memory[len(memory) // 2 :]
-            halves[turn % 2].neg_()
-            halves[1 - turn % 2][:: _MISSES + turn].neg_()
-
-    return mirror
 
 
 def _missing() -> Write:
@@ -369,18 +360,15 @@ class _Change(NamedTuple):
 
     Attributes:
         write: into a copy, beside its tensor.
-        to_zero: it comes to zero, where nothing else is idle.
         infinite: what holds infinities or NaN already is changed, too.
     """
 
     write: Write
-    to_zero: bool = False
     infinite: bool = False
 
 
 _CHANGES = {
     f"{REACH} more": _Change(_spread_more),
-    f"{WITHIN} zero": _Change(smaller.zero, to_zero=True),
     f"{WITHIN} level": _Change(smaller.level),
     f"{REACH} lost": _Change(smaller.lose, infinite=True),
 }

@@ -21,6 +21,8 @@ CODES = "halfway by a scale"
 """The same of a quotient by a scale that follows from the inputs: `round(x / (amax / 127))`."""
 ALIKE = "equal elements"
 """Among what an order or a median returns: a kernel that hides each element that it took, or counts smaller ones, loses one."""
+CLOSE = "close"
+"""Of a comparison of a difference: elements that are near to each other and not equal, some by their size alone."""
 GUARD, NAN, WRAPS, UNNAMED = "guard of zero", "nan", "wraps", "unnamed place"
 NOTHING, TWICE, ONE_SIGN = "zero against zero", "twice in a row", "one sign"
 """Of a comparison: zeros on both sides, which no rounding parts; several elements equal to what stands for their row.
@@ -35,7 +37,7 @@ BESIDE = "beside a small number"
 """Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
 OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE)
 """Sides to which zeros alone come, or what is nearly zero."""
-NEEDLESS = (FAR, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO)
+NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO)
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -102,11 +104,14 @@ _FLOATS: dict[str, Callable[[Any, Any], Bounds]] = {
     "linalg_vector_norm": _norm,
     "div": _rounded,
     **dict.fromkeys(("remainder", "fmod", "floor_divide", "prod", "cumprod"), lambda args, kwargs: (0, None)),
-    **dict.fromkeys(("erf", "erfc", "sinh", "cosh", "asinh", "atan"), lambda args, kwargs: (0, 0)),
+    **dict.fromkeys(
+        ("erf", "erfc", "erfinv", "expm1", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh"),
+        lambda args, kwargs: (0, 0),
+    ),
 }
 """Whole numbers that are never negative are mostly places, and no kernel must take others.
 
-Products of logarithms, and the usual series, are right above zero alone.
+Products of logarithms, the usual series, and roots in the place of an inverse are right above zero alone.
 """
 _SUMS_OF_EXPONENTIALS = ("_softmax", "_log_softmax", "logsumexp")
 _SOFT = (*_SUMS_OF_EXPONENTIALS, "sigmoid", "silu")
@@ -120,10 +125,11 @@ _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "mish": lambda args, kwargs: (None, _EXP / 2),
     "gelu": lambda args, kwargs: (None, 20.0),
 }
-_ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy"))
-"""Their formulas have a logarithm of zero, or divide by it; they do not."""
-_GUARDS, _NEGLIGIBLE = 1e-3, 2.0**10
-"""A number up to this that is added guards against zero, and does nothing for elements so many times as large."""
+_DET = "_linalg_det"
+_ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy", _DET))
+"""Their formulas have a logarithm of zero, or divide by it (an elimination without pivots does); they do not."""
+_GUARDS, _NEGLIGIBLE = 1e-3, 2.0**6
+"""A number up to this that is added guards against zero, and hardly shows beside elements so many times as large."""
 _LEAST_GUARD, _ABOUT = 1e-9, 16.0
 """Smaller numbers guard against zero alone; an element is as large as one where it is not more than so many times as far off."""
 _GRID = 2.0**-5
@@ -145,11 +151,14 @@ _CAST = "_to_copy"
 _SHORT, _NO_FLAGS = 2, 8
 """Whole numbers of so many bytes wrap around soon; smaller ones than the second are mostly flags, and stay so."""
 _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
+_BAGS, _GREATEST_OF_BAG = frozenset(("_embedding_bag", "_embedding_bag_forward_only")), 2
+BOTH_SIGNS = ("sort", "cummax", "cummin", "max_pool", "adaptive_max_pool", "embedding_bag")
+"""How what picks elements is called that must do so among elements of either sign, whichever it was given."""
 ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _SCALES = frozenset(("mul", "div"))
 _EXACT = _SCALES | {"add", "sub"}
-_EQUAL_PART = 0.02
+_EQUAL_PART, _FEW = 0.02, 8
 _HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6
 """So many elements, and so many different ones, lie halfway where a scale is exact."""
 DISTANCE = "dist"
@@ -162,11 +171,13 @@ _UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmed
 """Which of equal elements these return is said nowhere."""
 VALUES = frozenset(("sort", "topk", "kthvalue", "median", "nanmedian"))
 """They return elements beside their places; where nobody looks at the places, equal elements have one right answer."""
+ORDERED = frozenset(("sort", "topk"))
+"""Of these, what puts a whole row in order: it names each element once."""
 _REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
 """What they make of a place that no index names is what lay there before, or nothing, as they are told."""
 NAMES = frozenset((
-    "sort", "angle", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_EXTREMES, *_ZEROS, *_ROOTS, *_POOLS,
-    *_LEAVE_NAN_OUT, *_REDUCES_INTO, *_RUNNING,
+    *ORDERED, "angle", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_EXTREMES, *_ZEROS, *_ROOTS, *_POOLS,
+    *_BAGS, *_LEAVE_NAN_OUT, *_REDUCES_INTO, *_RUNNING,
 ))  # fmt: skip
 PICKS = frozenset((*_GREATEST, *_EXTREMES, *_POOLS, *_UNORDERED, *_RUNNING, "aminmax", "sort"))
 """What only picks elements follows their scale, and a kernel that hides some behind a number of its own does not."""
@@ -199,12 +210,17 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     if name in _EXTREMES:
         return _one_sign(name, args, kwargs, given)
     if name in _RUNNING:
-        return {TIES: not _stays(given, out[0], args[1])} if given.dim() else {}
-    if name == "sort":
+        found = {TIES: not _stays(given, out[0], args[1])} if given.dim() else {}
+        return found | ({ONE_SIGN: not bool((out[0] < 0 if name == "cummax" else out[0] > 0).any())} if found else {})
+    if name in ORDERED:
         axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
-        return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
+        stable = kwargs.get("stable") and given.dim()
+        found = {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if stable else {}
+        return found | ({ONE_SIGN: not bool((out[0] < 0).any())} if given.is_floating_point() else {})
     if name in _POOLS:  # neighbours that are alike are in one window now and then
-        return {TIES: not bool((given.diff(dim=-1) == 0).any())}
+        return {TIES: not bool((given.diff(dim=-1) == 0).any()), ONE_SIGN: not bool((out[0] < 0).any())}
+    if name in _BAGS:
+        return {ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {}
     if name in _REDUCES_INTO:
         return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
     if name == _CAST:
@@ -216,7 +232,7 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     if name in _LEAVE_NAN_OUT:
         return {NAN: not bool(given.isnan().any())}
     if name in _ZEROS:
-        return {ZERO: not bool((given == 0).any())}
+        return {ZERO: not bool(((given[..., 0, 0] if name == _DET else given) == 0).any())}
     found = {ROOT: not bool((out == 0).any())} if name in _ROOTS and given.is_floating_point() else {}
     if name in _SUMS_OF_EXPONENTIALS and given.is_floating_point() and given.dim():
         found[SUNK] = not bool((given.amax(args[1]) < -_EXP).any())
@@ -241,40 +257,26 @@ def _bounded(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str
 
 
 def are_never_alike(name: str, given: torch.Tensor, values: torch.Tensor, axis: int) -> bool:
-    """Whether an operator of `VALUES` returned no element that another one is equal to, but in rows of one value."""
+    """Whether hardly a row of an operator of `VALUES` returned an element that another is equal to, but those of one value."""
     if not given.dim():
         return True
     rows, axis = (given, axis) if values.dim() else (given.reshape(-1), 0)
     varied = (rows != rows.narrow(axis, 0, 1)).any(axis, keepdim=True)
     if values.dim() == rows.dim() and values.shape[axis] > 1:
-        return not bool(((values.diff(dim=axis) == 0) & varied).any())
-    one = values if values.dim() == rows.dim() else values.unsqueeze(axis)
-    return not bool((((rows == one).sum(axis, keepdim=True) > 1) & varied).any())
+        alike = ((values.diff(dim=axis) == 0) & varied).any(axis)
+    else:
+        one = values if values.dim() == rows.dim() else values.unsqueeze(axis)
+        alike = (((rows == one).sum(axis, keepdim=True) > 1) & varied).any(axis)
+    return _FEW * int(alike.sum()) < alike.numel()
 
 
 def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether an operator of `PAIRS` meets hardly any equal elements, or rows, of two tensors."""
     if name in _DISTANCES:
         rows = (one == other).all(-1) if one.shape == other.shape else torch.ones(1)
-        return 8 * int(rows.sum()) < rows.numel()  # one of zeros shows no rounding
+        return _FEW * int(rows.sum()) < rows.numel()  # one of zeros shows no rounding
     equal = torch.isin(one, other) if name in _SEARCHES else one == other
     return int(equal.sum()) < _EQUAL_PART * equal.numel()
-
-
-def are_never_zero(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether a comparison never has zeros on both sides; other elements that are equal show rounding, too."""
-    return not bool(((one == 0) & (other == 0)).any())
-
-
-def is_never_twice(one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether what stands for a row is never equal to several of its elements; None where nothing stands for a row."""
-    whole, part = (one, other) if one.numel() > other.numel() else (other, one)
-    equal = whole == part
-    if whole.shape != equal.shape or not equal.numel():
-        return None
-    axes = [axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]]
-    axes += range(-equal.dim(), -part.dim())
-    return not bool((equal.sum(axes) > 1).any()) if axes else None
 
 
 def keeps_halves(name: str, args: Any) -> bool:

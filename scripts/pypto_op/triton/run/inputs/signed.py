@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.inputs import sides
-from pypto_op.triton.run.inputs.edges import is_ordered
+from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, memory_of
 
 ROWS = (sides.ONE_SIGN, sides.SUNK)
@@ -25,7 +25,9 @@ OF_WEIGHTS: tuple[float, ...] = (128.0,)
 """How far inputs reach of whose products, with each other or with weights, a softmax has nothing left beside zero."""
 ALL = -1
 """The turn of every tensor."""
-_LEVELS = 4
+_LEVELS = _EACH = 4
+_MISSES = 5
+"""One number of so many has the other sign, or of a few more."""
 
 
 def of_sign(inputs: Any, sign: int) -> Any | None:
@@ -58,6 +60,26 @@ def opposing(target: int, most: float) -> Callable[[torch.Tensor, torch.Tensor],
     return write
 
 
+def mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what lets a tensor of one sign have the other one in half of its rows, and in some places; each has other ones."""
+    turns = itertools.count()
+
+    def mirror(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+            memory, turn = memory_of(copy), next(turns)
+            halves = memory[: len(memory) // 2], memory[len(memory) // 2 :]
+            halves[turn % 2].neg_()
+            halves[1 - turn % 2][:: _MISSES + turn].neg_()
+
+    return mirror
+
+
+def negate(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let a tensor of one sign have the other one."""
+    if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+        memory_of(copy).neg_()
+
+
 def alike(inputs: Any) -> Any | None:
     """Return inputs whose whole numbers have few values of their range, where they are in no order; None: there are none."""
 
@@ -72,9 +94,44 @@ def alike(inputs: Any) -> Any | None:
     return changed_copy(inputs, change)
 
 
+def without_least(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not holds_integers(tensor) or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        least, steps = memory == memory.min(), memory.long().diff()
+        if int(least.sum()) < 2 or not bool((steps < 0).any() and (steps > 0).any()):
+            return False
+        memory[least] = memory.max()
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def crowded(inputs: Any) -> Any | None:
+    """Return inputs of which most whole numbers are the greatest one (nearly all tokens of one expert); None: there are none.
+
+    In a row of two axes each may stand once, and so it may where none stands twice.
+    """
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not holds_integers(tensor) or tensor.dim() != 1 or is_sorted(tensor):
+            return False
+        memory = memory_of(copy)
+        if len(memory) < _EACH or not bool((memory.sort().values.diff() == 0).any()):
+            return False
+        memory[: len(memory) - len(memory) // _EACH] = memory.max()
+        return True
+
+    return changed_copy(inputs, change)
+
+
 WAYS: dict[str, Callable[[Any], Any | None]] = {
     "above zero": partial(of_sign, sign=1),
     "below zero": partial(of_sign, sign=-1),
     "alike": alike,
+    "crowded": crowded,
 }
 """By name: what changes inputs so."""

@@ -88,7 +88,9 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
         changed = changed or places is not None
         if places is None:
             return same_layout(tensor)
-        return _lifted(_written(tensor, *places), *places[:2]) if move in OF_FAR and not side else _written(tensor, *places)
+        if move not in OF_FAR:
+            return _written(tensor, *places)
+        return _risen(_written(tensor, *places)) if side else _lifted(_written(tensor, *places), *places[:2])
 
     found = map_tensors(inputs, one)
     return found if changed else None
@@ -240,6 +242,16 @@ def sunk(moved: torch.Tensor, least: float) -> torch.Tensor:
             low, high = torch.aminmax(row.double())
             places = (row.double() - low) / (high - low).clamp_min(torch.finfo(torch.float64).tiny)
             row.copy_(torch.where(row != 0, (least * (1.0 - _SUNK * places)).to(row.dtype), row))
+    return moved
+
+
+def _risen(moved: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of one sign whose first slice along each axis is far from zero: a least element of it may be, too."""
+    end = moved.max() if bool((moved >= 0).all()) else moved.min()
+    for axis, size in enumerate(moved.shape if not is_ordered(moved) else ()):
+        if _AXIS <= size < moved.numel():
+            row = moved.select(axis, 0)
+            row.copy_(torch.where(row != 0, (row + end) / 2, row))
     return moved
 
 

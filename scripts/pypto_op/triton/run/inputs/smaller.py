@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -17,25 +19,41 @@ _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 
 
-def zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let a slice along each axis be zero."""
-    for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
-        if size > 1 and copy.stride(axis):
-            copy.select(axis, size // 2).zero_()
+def zeroing(count: int) -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what lets a slice along each axis be zero, in the middle of every tensor; of several each has a row for itself, too.
+
+    A guard may ask for a zero in one of two tensors. Two zeros in one row would be equal elements.
+    """
+    turns = itertools.count(1)
+
+    def zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        turn = next(turns)
+        for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
+            if size > 1 and copy.stride(axis):
+                copy.select(axis, size // 2).zero_()
+                if count > 1 and turn < size // 2 and (axis < copy.dim() - 1 or copy.dim() == 1):
+                    copy.select(axis, size // 2 + turn if turn < size - size // 2 else 0).zero_()
+
+    return zero
 
 
-def shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let every other slice along each axis be so much smaller that a small number beside what it comes to shows."""
+def shrink(power: int, copy: torch.Tensor, tensor: torch.Tensor, *, zero: bool = False) -> None:
+    """Let every other slice along each axis be so much smaller that a small number beside what it comes to shows.
+
+    `zero`: of long axes another slice is zero, where the number is all that there is.
+    """
     if is_ordered(tensor) or tensor.element_size() < 4 or memory_of(copy).numel() != copy.numel():
         return
     for axis, size in enumerate(copy.shape):
         for turn in range(1, size, 2) if size >= _EACH else ():
             copy.select(axis, turn).mul_(2.0 ** -(power + 2 * (turn // 2 % _EACH)))
+        if zero and size >= 2 * _EACH:
+            copy.select(axis, size // 4 * 2).zero_()
 
 
-def shrink_squares(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+def shrink_squares(copy: torch.Tensor, tensor: torch.Tensor, *, zero: bool = False) -> None:
     """Let slices be so small that a root of what is never negative (sums of squares), or of others' squares, comes to 1e-8."""
-    shrink(_SQUARES if bool((tensor >= 0).all()) else _SQUARES // 2, copy, tensor)
+    shrink(_SQUARES if bool((tensor >= 0).all()) else _SQUARES // 2, copy, tensor, zero=zero)
 
 
 def level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -49,7 +49,7 @@ _COMPUTES = _SUMS | {
     "add", "sub", "rsub", "mul", "pow", "floor_divide", "remainder", "fmod", "neg", "abs", "sign", "bitwise_and", "bitwise_or",
     "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift", "__rshift__", "bitwise_right_shift", "amax", "amin", "max",
     "min", "sort", "maximum", "minimum",
-    "clamp", "clamp_min", "clamp_max", "where", "cat", "stack", "flip", "roll",
+    "clamp", "clamp_min", "clamp_max", "gcd", "lcm", "where", "cat", "stack", "flip", "roll",
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
 """With places in their order on the left: `place < length` may be asked of a full length, `place <= last` of a last place."""
@@ -191,7 +191,7 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
         if factor > 1:
             wide = memory.long().abs()
-            memory.copy_(memory.sign() * (wide * factor - wide * _TURN % (factor // 2)))
+            memory.copy_(memory.sign() * (wide * factor - wide * wide * _TURN % (factor // 2)))
         return factor > 1
 
     return changed_copy(inputs, change)

@@ -26,15 +26,22 @@ class Suits:
     Attributes:
         picks: cases whose reference picks elements.
         picked: those of them whose answer follows the scale of the inputs, too: no rounding is magnified.
+        ordered: cases whose reference returns places of elements in their order (`equals`).
         overflowed: cases whose reference is infinite far away.
     """
 
     def __init__(self, path: Path, tried: Callable[[Any, int, int | None], Any]) -> None:
         self.picks: set[int] = set()
         self.picked: set[int] = set()
+        self.ordered: set[int] = set()
         self.overflowed: set[int] = set()
         self._path, self._tried = path, tried
         self._known: dict[tuple[int, str], bool] = {}
+
+    def note(self, index: int, *, picks: bool, orders: bool) -> None:
+        """Note what the reference did in a case."""
+        self.picks |= {index} if picks else set()
+        self.ordered |= {index} if orders else set()
 
     def may(self, index: int, move: str) -> bool:
         """Whether the reference took such a move of a case, or was not asked yet."""

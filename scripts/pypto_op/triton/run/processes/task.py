@@ -377,13 +377,14 @@ class Task:
     def _golden_and_idle(self, index: int, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
         inputs = map_tensors(self._inputs, same_layout)
-        if not self._idle.get(index, True):
+        if not self._idle.get(index, True) and index not in self._suits.ordered:
             return self._golden(inputs, seed)
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
-        self._suits.picks |= {index} if watch.picks else set()
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
+        golden["orders"] = watch.orders(golden["outputs"])
+        self._suits.note(index, picks=watch.picks, orders=bool(golden["orders"]))
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

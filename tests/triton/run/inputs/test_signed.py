@@ -1,0 +1,62 @@
+"""Inputs of the other sign, that are close, or zero in one tensor alone, and whole numbers that crowd (`inputs/reaching.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.inputs import reaching, signed, stretched
+
+DRAWS = torch.Generator().manual_seed(4)
+EVEN = torch.rand(12, 20, generator=DRAWS) + 0.1
+NORMAL, OTHER = torch.randn(12, 20, generator=DRAWS), torch.randn(12, 20, generator=DRAWS)
+
+
+def _ways(inputs: list[Any], *idle: str) -> dict[str, Any]:
+    return dict(reaching.reaching(inputs, dict.fromkeys(idle, False)))
+
+
+def test_numbers_of_one_sign_get_the_other_where_elements_are_picked() -> None:
+    for name in ("sort", "cummax", "max_pool2d_with_indices", "embedding_bag"):
+        found = _ways([EVEN], f"{name} (one sign) in line 3")
+        (half,), (all_of_them,) = found["within mirrored"], found["within negated"]
+        assert bool((half[:6] < 0).all()) and bool((half > 0).any()) and torch.equal(all_of_them, -EVEN)
+    assert "within negated" not in _ways([EVEN], "amax (one sign) in line 3")
+    assert "within negated" not in _ways([NORMAL], "sort (one sign) in line 3")
+
+
+def test_elements_are_close_in_parts_of_themselves() -> None:
+    found = _ways([NORMAL, OTHER], "le (close) in line 3")
+    one, two = found["within close 0"]
+    parts = ((one - two) / two).abs()
+    assert torch.equal(two, OTHER) and bool(parts.min() > 0)
+    assert float(parts.min()) < 1e-6 and float((parts < 0.4).float().mean()) > 0.6
+
+
+def test_each_of_two_tensors_is_zero_where_the_other_is_not() -> None:
+    one, two = _ways([NORMAL, OTHER], "where in line 3")["within zero"]
+    first, second = (one == 0).all(1), (two == 0).all(1)
+    assert bool((first & second).any()) and bool((first & ~second).any()) and bool((second & ~first).any())
+
+
+def test_beside_tiny_elements_some_are_zero() -> None:
+    found = _ways([NORMAL], "add (beside a small number) in line 3")
+    for name in ("tiny 8", "tiny squares"):
+        assert bool((found[f"within {name}"][0] == 0).all(1).any())
+    assert not bool((found["within tiny alone"][0] == 0).any()) and not bool((found["within tiny squares alone"][0] == 0).any())
+
+
+def test_most_whole_numbers_become_one_where_they_repeat_in_no_order() -> None:
+    tokens = torch.tensor([3, 0, 5, 2, 5, 1, 0, 4, 2, 3, 1, 0])
+    (found,) = signed.crowded([tokens]) or []
+    assert int((found == 5).sum()) >= 9 and torch.equal(found[9:], tokens[9:])
+    for stays in (torch.randperm(12, generator=DRAWS), tokens.sort().values, tokens.reshape(6, 2), NORMAL):
+        assert signed.crowded([stays]) is None
+
+
+def test_large_whole_numbers_have_no_great_divisor_in_common() -> None:
+    small = torch.randint(1, 20, (64,), generator=DRAWS)
+    found = next(moved for _, moved in stretched.ways([small, small.flip(0)], lambda given: torch.gcd(*given), [True, True]))
+    assert int(found[0].max()) > 2**28 and int(torch.gcd(*found).median()) < 2**20
+    assert bool((found[0][small.argsort()].diff() >= 0).all())
