@@ -46,9 +46,9 @@ _MANY_TILES, _MOST_WALKED = 34, 1 << 19
 _COUNTS = (64, 32, 16)
 """The same of batches, segments, entries of a list: a kernel may have room for so many, and a simulator walks each on its own."""
 
-_MORE_COUNTS, _MOST_STEPS = (1024, 256), {True: 2200, False: 300}
-"""Larger bounds of the same, as far as a kernel walks no more steps in all: with `True`, where no axis is tiled and a step is a
-row; with `False`, where a step is a tile. A simulator takes two seconds for as many."""
+_MORE_COUNTS, _MOST_ROWS, _MOST_TILES = (1024, 256), 2200, 300
+"""Larger bounds of the same, as far as a kernel walks no more steps in all: rows where no axis is tiled, tiles where one is. A
+simulator takes two seconds for as many."""
 
 _MOST_COUNTED = 1 << 19
 """Elements that the largest tensor may have beside so many batches; beside a few more than the suite has, `MOST_ELEMENTS`."""
@@ -246,7 +246,8 @@ class _Drawer:
         others = {other: size for other, size in base.items() if other in {*self._dynamic, *self._steps.of} - {axis}}
         steps = {other: max(self._steps.of.get(other, (_STEP if other in self._long else 1,))) for other in others}
         beside = math.prod(-(-size // steps[other]) for other, size in others.items())
-        return [count for count in _MORE_COUNTS if (count + _MORE_BATCHES) * beside <= _MOST_STEPS[not self._long]]
+        most = _MOST_TILES if self._long else _MOST_ROWS
+        return [count for count in _MORE_COUNTS if (count + _MORE_BATCHES) * beside <= most]
 
     @cached_property
     def _golden_loops(self) -> bool:
