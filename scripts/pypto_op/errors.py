@@ -87,6 +87,11 @@ def unreadable(error: OSError, file: Path | str, remedy: str | None = None) -> C
     return ContractError(problem, file=file, remedy=remedy)
 
 
+def with_kind(kind: str, words: str) -> str:
+    """Return words behind the kind of an error, which they may tell already: `f.py:3: ValueError: no`."""
+    return words if f"{kind}: " in words else f"{kind}: {words}"
+
+
 def no_folder(path: Path | str, remedy: str) -> ContractError:
     """Return what a user is told where a folder is wanted and none is; `remedy` fits where nothing is there."""
     if Path(path).expanduser().exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,19 @@ quickly.skip_without("pypto")
 
 from pypto_op.backends import launcher, processes, sim  # noqa: E402
 from pypto_op.backends.base import Limits, RunResult  # noqa: E402
+from pypto_op.vocabulary import Outcome  # noqa: E402
 from pypto_op.workspace import OpWorkspace  # noqa: E402
 
 from . import kernels  # noqa: E402
 
 QUICK = Limits(memory_mb=1500, case_seconds=60, startup_seconds=60, output_bytes=4096)
+IMPATIENT = replace(QUICK, case_seconds=2, startup_seconds=2)
+
+
+def assert_correct(result: RunResult, rows: int = 20) -> None:
+    assert result.outcome is Outcome.OK, result.detail
+    expected = torch.arange(rows * 32, dtype=torch.float32).reshape(rows, 32) * 2
+    assert torch.equal(result.outputs[0], expected)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pypto_op import own_python
-from pypto_op.errors import PyptoOpError
+from pypto_op.errors import PyptoOpError, with_kind
 from pypto_op.options import MEGABYTES, Amount
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import typed
@@ -152,7 +152,7 @@ def verify(
 def _tell_failure(case: Any) -> None:
     if not case.judgement.ok:
         message = " ".join(case.judgement.message.split())[:300]
-        click.echo(f"case {case.index + 1}: {case.judgement.error_type}: {message}")
+        click.echo(f"case {case.index + 1}: {with_kind(case.judgement.error_type, message)}")
 
 
 @triton.command()

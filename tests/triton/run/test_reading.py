@@ -37,6 +37,17 @@ def test_an_error_of_the_check_comes_where_its_result_is_asked_for(place: Path) 
         beside.reading([False, False])
 
 
+def test_a_process_ends_behind_a_check_that_nobody_asked_for(place: Path) -> None:
+    """It ran on where a case failed at once; on a busy machine every third such verdict ended with SIGABRT in place of 1."""
+    code = (
+        "import atexit, sys, threading; from pathlib import Path;"
+        "atexit.register(lambda: print([thread.name for thread in threading.enumerate()]));"
+        "from pypto_op.triton.run.reading import Beside; Beside(Path(sys.argv[1]), None).begin([False, False])"
+    )
+    ended = program.with_commands("-c", code, lab.folder(place, lab.EXPO, TEXT).impl)
+    assert (ended.returncode, ended.stdout) == (0, "['MainThread']\n"), ended
+
+
 def test_threads_have_the_stack_that_they_had(place: Path) -> None:
     before = threading.stack_size()
     Beside(lab.folder(place, lab.EXPO, TEXT).impl, None).reading([False, False])

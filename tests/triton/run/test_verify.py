@@ -163,6 +163,14 @@ def test_scripts_end_to_end(place: Path) -> None:
     assert lab.read(place / "verify_result.json")["failed_cases"] == 1
 
 
+def test_the_kind_of_an_error_is_told_once(place: Path) -> None:
+    """Of an error that the file raised, its place comes first, and its kind then; a kind that stands nowhere comes first."""
+    lab.folder(place, SAME, lab.impl("raise KeyError('no such block')"))
+    done = command("triton", "verify", "--op_name", "expo", "--verify_dir", place, "--target", "interpret")
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("case 1: ")]
+    assert done.code == 1 and line.count("KeyError: ") == 1 and "_impl.py:" in line, line
+
+
 def test_an_unknown_policy_is_told_once_and_starts_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.folder(place, SAME, lab.impl(GOOD))
     monkeypatch.setattr(verify.Started, "__init__", None)

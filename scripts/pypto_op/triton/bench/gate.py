@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, with_kind
 from pypto_op.hashing import read_json
 from pypto_op.triton.run.setup import results
 from pypto_op.triton.run.setup.project import Project
@@ -62,7 +62,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _closed(path: Path, verdict: dict[str, Any], why: str) -> GateClosed:
     failures = verdict.get("failures")
     shown = [
-        f"  case {f.get('case_idx')}: {str(f.get('error_type'))[:60]}: {' '.join(str(f.get('error_msg')).split())[:160]}"
+        f"  case {f.get('case_idx')}: {with_kind(str(f.get('error_type'))[:60], ' '.join(str(f.get('error_msg')).split())[:160])}"
         for f in (failures if isinstance(failures, list) else [])[:5]
         if isinstance(f, dict)
     ]

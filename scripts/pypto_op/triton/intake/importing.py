@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits
-from pypto_op.errors import ContractError, PyptoOpError, unreadable
+from pypto_op.errors import ContractError, PyptoOpError, unreadable, with_kind
 from pypto_op.hashing import open_regular
 from pypto_op.triton.intake import constants, page
 from pypto_op.triton.intake.constants import Site
@@ -189,8 +189,8 @@ def _fails(told: Told, project: Project, file: Path) -> TaskFails:
         "OutOfMemory": "give it smaller numbers (--set NAME=N) or more memory (--memory_mb)",
     }
     remedy = remedies.get(told.error_type, "mend the task; with --set NAME=N you choose its numbers")
-    kind = "" if f"{told.error_type}: " in words else f"{told.error_type}: "
-    return TaskFails(f"the task does not run (what ran is a copy, line by line): {kind}{words}", file=file, remedy=remedy)
+    said = with_kind(told.error_type, words)
+    return TaskFails(f"the task does not run (what ran is a copy, line by line): {said}", file=file, remedy=remedy)
 
 
 def _result(

@@ -261,7 +261,8 @@ class Run:
                 without = task.without_small(seed, places)
                 if without is not None:
                     wrong = small.judged(places, given["outputs"], found[0]["outputs"], without, truth)
-                    judgement = judgement if wrong.ok else replace(wrong, metrics=judgement.metrics)
+                    if not wrong.ok:
+                        return replace(wrong, metrics=judgement.metrics)
         return judgement
 
     def numbers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 _STEP = 0.02
 _STACK = 64 * 2**20
 """Bytes: what a parser of nested source needs, whatever this machine gives a thread."""
+_PATIENCE = 30.0
+"""Seconds that a process that wants to end waits for a check that nobody asked for: it takes less than one, on a free core."""
 
 
 class Beside:
@@ -76,3 +79,11 @@ class _Reader(threading.Thread):
             self.found = read_file(self._path, load_policy(self._policy), self.scalars)
         except Exception as error:  # noqa: BLE001  (raised again where the reading is asked for)
             self.error = error
+
+
+@atexit.register
+def _let_end() -> None:
+    """Wait for checks whose answer nobody needed: CPython may abort where a thread runs on, and 134 is no verdict's exit code."""
+    for thread in threading.enumerate():
+        if isinstance(thread, _Reader):
+            thread.join(_PATIENCE)
