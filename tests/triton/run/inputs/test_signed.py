@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pathlib import Path
+
+import pytest
 import torch
+from tests.triton import lab
 
 from pypto_op.triton.run.inputs import reaching, signed, stretched
 
@@ -18,12 +22,45 @@ def _ways(inputs: list[Any], *idle: str) -> dict[str, Any]:
 
 
 def test_numbers_of_one_sign_get_the_other_where_elements_are_picked() -> None:
-    for name in ("sort", "cummax", "max_pool2d_with_indices", "embedding_bag"):
+    for name in ("sort", "cummax", "max_pool2d_with_indices", "embedding_bag", "amax", "argmin"):
         found = _ways([EVEN], f"{name} (one sign) in line 3")
         (half,), (all_of_them,) = found["within mirrored"], found["within negated"]
         assert bool((half[:6] < 0).all()) and bool((half > 0).any()) and torch.equal(all_of_them, -EVEN)
-    assert "within negated" not in _ways([EVEN], "amax (one sign) in line 3")
+    assert "within negated" not in _ways([EVEN, NORMAL], "amax (one sign) in line 3"), "a history of maxima has one sign"
     assert "within negated" not in _ways([NORMAL], "sort (one sign) in line 3")
+
+
+_KERNEL = """
+@triton.jit
+def greatest_kernel(x_ptr, out_ptr, n, START: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=START)
+    tl.store(out_ptr + row, tl.max(x))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("forward", "given", "start", "status"),
+    [
+        ("return xs[0].amax(-1)", "torch.rand(8, 50)", "0.0", "FAIL"),
+        ("return xs[0].max(-1).values", "torch.rand(8, 50)", "0.0", "FAIL"),
+        ("return xs[0].amax(-1)", "torch.rand(8, 50)", "-float('inf')", "PASS"),
+        ("return xs[1] * xs[0].amax(-1)", "torch.rand(8, 50), torch.randn(8)", "0.0", "PASS"),
+        ("return xs[1] * xs[0].amax(-1)", "torch.rand(8, 50), torch.randn(8)", "-float('inf')", "PASS"),
+    ],
+)
+def test_a_maximum_begins_at_zero_where_signs_have_a_meaning_alone(
+    tmp_path: Path, forward: str, given: str, start: str, status: str
+) -> None:
+    launch = f"greatest_kernel[(8,)](xs[0], out, 50, START={start}, BLOCK=64)"
+    kernels = _KERNEL
+    if "xs[1]" in forward:
+        kernels = _KERNEL.replace("x_ptr, out", "x_ptr, by_ptr, out").replace("tl.max(x)", "tl.max(x) * tl.load(by_ptr + row)")
+        launch = launch.replace("xs[0], out", "xs[0], xs[1], out")
+    lines = f"out = torch.empty(8, device=xs[0].device)\n{launch}\nreturn out"
+    result = lab.verify(lab.folder(tmp_path / "op", lab.task(forward, f"[{given}]"), lab.impl(lines, kernels=kernels)), policy=None)
+    assert result["status"] == status, result["failures"] or result["error"]
 
 
 def test_elements_are_close_in_parts_of_themselves() -> None:

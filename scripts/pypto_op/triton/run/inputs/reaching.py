@@ -167,9 +167,11 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
 def _negated(inputs: Any, below: Collection[str]) -> Iterator[tuple[str, Callable[[], Any | None]]]:
     """Yield inputs of one sign that have the other one, in half of their rows, and in all.
 
-    Not for a plain maximum: of what is never negative by its meaning (a history of maxima) it may begin at zero.
+    A plain extreme may begin at zero where a task that draws some numbers of both signs draws others of one: those have it by
+    their meaning (a history of maxima). Where all have one sign, `torch.rand` was at hand.
     """
-    named = any(name.startswith(sides.BOTH_SIGNS) and f"({sides.ONE_SIGN})" in name for name in below)
+    picks = sides.BOTH_SIGNS if skewed.of_both_signs(inputs) else (*sides.BOTH_SIGNS, *sides.EXTREMES)
+    named = any(name.startswith(picks) and f"({sides.ONE_SIGN})" in name for name in below)
     if named and skewed.of_one_sign(inputs):
         yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring())
         yield f"{WITHIN} negated", partial(_changed, inputs, signed.negate)

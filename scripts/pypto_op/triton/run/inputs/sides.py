@@ -154,6 +154,8 @@ _POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adapt
 _BAGS, _GREATEST_OF_BAG = frozenset(("_embedding_bag", "_embedding_bag_forward_only")), 2
 BOTH_SIGNS = ("sort", "cummax", "cummin", "max_pool", "adaptive_max_pool", "embedding_bag")
 """How what picks elements is called that must do so among elements of either sign, whichever it was given."""
+EXTREMES = ("max ", "amax ", "argmax ", "min ", "amin ", "argmin ")
+"""How a plain extreme is called in what is idle."""
 ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _SCALES = frozenset(("mul", "div"))

@@ -110,6 +110,11 @@ def of_one_sign(inputs: Any) -> str:
     return f"of the inputs {', '.join(said[:4])}: what a kernel does with such is not tested" if said else ""
 
 
+def of_both_signs(inputs: Any) -> bool:
+    """Whether a float input holds numbers of both signs."""
+    return any(tensor.is_floating_point() and bool((tensor > 0).any() and (tensor < 0).any()) for tensor in tensors_of(inputs))
+
+
 def larger(tensor: torch.Tensor, move: str = FAR) -> float:
     """Return by how much `FAR`, or a lesser move, multiplies a tensor around zero."""
     most, most_half = _ENDS[move]
