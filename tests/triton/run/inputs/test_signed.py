@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,7 +58,9 @@ def test_a_maximum_begins_at_zero_where_signs_have_a_meaning_alone(
         kernels = _KERNEL.replace("x_ptr, out", "x_ptr, by_ptr, out").replace("tl.max(x)", "tl.max(x) * tl.load(by_ptr + row)")
         launch = launch.replace("xs[0], out", "xs[0], xs[1], out")
     lines = f"out = torch.empty(8, device=xs[0].device)\n{launch}\nreturn out"
-    result = lab.verify(lab.folder(tmp_path / "op", lab.task(forward, f"[{given}]"), lab.impl(lines, kernels=kernels)), policy=None)
+    result = lab.verify(
+        lab.folder(tmp_path / "op", lab.task(forward, f"[{given}]"), lab.impl(lines, kernels=kernels)), policy=None
+    )
     assert result["status"] == status, result["failures"] or result["error"]
 
 
