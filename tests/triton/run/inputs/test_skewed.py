@@ -329,7 +329,7 @@ ROWS = {
 }  # fmt: skip
 SMALL = """
     def small(self, x):
-        assert x.sum() < 20
+        assert x.sum() < 40
         return x
 """
 
