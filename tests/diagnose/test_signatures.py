@@ -123,6 +123,7 @@ def test_it_is_found_in_the_middle_of_a_long_log(log: DeviceLog, tmp_path: Path)
     assert abs(found.hits[0].log[1] - line) <= 3
 
 
+@pytest.mark.slow
 def test_of_each_the_lines_that_tell_are_kept_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the search of the lines beside them costs, the test above pays for some; a stream begins at 64 kB here."""
     monkeypatch.setattr(log_stream, "WHOLE_BYTES", 65536)

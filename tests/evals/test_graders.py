@@ -246,6 +246,7 @@ def test_void_trials_count_for_nobody() -> None:
     assert totals["void"] == 2 and totals["solved"]["total"] == 0
 
 
+@pytest.mark.slow
 def test_no_golden_outlives_an_evaluation_that_is_terminated(tmp_path: Path) -> None:
     """SIGTERM while a grader holds the hidden operator in its private folder."""
     program = """

@@ -27,6 +27,7 @@ def tried(bare: OpWorkspace, result: str) -> Rehearsed:
     return rehearse(bare, cases, sources.spec.policy(), offers=Offers(instead=maker.in_place_of))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "kept"),
     [

@@ -25,6 +25,7 @@ def op_golden(x, window):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [["1 <= window <= 4096"], ["1 <= window"], []])
 @pytest.mark.parametrize("wrong", ["min(window, 1024)", "min(window, 900)", "(window if window <= x.shape[0] else 1)"])
 def test_a_bound_of_a_window_shows(wrong: str, said: list[str], tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_where_the_golden_subtracts_large_inputs_stand_if_they_hold_other_forms(
     assert [case["draw_scale"] for case in done.cases if "overflow" in case["id"]] == [{"x": 1e-4, "y": 1e4}]
 
 
+@pytest.mark.slow
 def test_where_the_golden_subtracts_and_another_form_cancels_large_inputs_are_left_out(bare: OpWorkspace) -> None:
     """An honest gae_advantage carries the target: of large positive values its difference loses what the golden keeps."""
     done = tried(bare, "kept * 1e-3 + (y * y - y * (y - x)) * 1e-3")

@@ -461,6 +461,7 @@ def test_the_greatest_size_is_tried_beside_smaller_axes_where_the_usual_ones_mak
     assert beyond["K"] == 4128 and beyond["N"] % 32 == 0, "only K may be what the wrapper refuses"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "indices"), [("rotary_pairs", "positions"), ("paged_decode", "block_table")])
 def test_indices_reach_beyond_what_float16_holds_where_memory_allows(tmp_path: Path, op: str, indices: str) -> None:
     sources = unseen(op, tmp_path)

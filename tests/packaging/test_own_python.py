@@ -78,11 +78,13 @@ def test_a_folder_that_is_named_stands_in_the_way_of_nothing(planted: Path, how:
     assert done.stdout.startswith("{") and not mark.exists(), (done, mark.exists() and mark.read_text())
 
 
+@pytest.mark.slow
 def test_the_server_of_the_tools_does_not_either(planted: Path) -> None:
     done = ended(["sh", str(ROOT / "hooks" / "server.sh")], planted, PYTHONPATH="/opt:")
     assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["launcher", "script"])
 def test_a_named_folder_stands_in_the_way_of_nothing_in_the_server(planted: Path, how: str) -> None:
     """A harness may also start the file with a Python of its own; that one has begun when the file begins anew."""

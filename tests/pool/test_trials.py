@@ -79,6 +79,7 @@ def wait_for(what: Any) -> None:
 # -- one trial in a process of its own, without Ray ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_trial_ends_with_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is killed without a word: what it had begun asks no model any more, and leaves no file."""
     release = threading.Event()

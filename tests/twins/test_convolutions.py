@@ -77,6 +77,7 @@ def test_the_mean_of_a_loss_is_a_sum(name: str) -> None:
     torch.testing.assert_close(other, plain, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_terms_of_a_matrix_product_may_be_added_one_by_one(judge: Judge) -> None:
     for seed in range(40):
         x = torch.randn(192, 96, generator=torch.Generator().manual_seed(seed))

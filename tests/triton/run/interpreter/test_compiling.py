@@ -64,6 +64,7 @@ assert "kernel wrong" in said and "Loop-carried variable total" in said, said
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_no_compiler_takes_is_told_and_the_interpreter_stays_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(textwrap.dedent(KERNELS), encoding="utf-8")
     folder = Path(compiling.__file__).parents[4]

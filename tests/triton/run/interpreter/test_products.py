@@ -49,6 +49,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_attention_of_16_bits(name: str, dtype: str, place: Path) -> None:
@@ -61,6 +62,7 @@ def test_attention_of_16_bits(name: str, dtype: str, place: Path) -> None:
         assert lab.first_error(result) == "PrecisionError", result["failures"]
 
 
+@pytest.mark.slow
 def test_what_is_verified_is_timed_too(place: Path) -> None:
     """Each timed call is judged as the verification judged: on a device, softmax and values meet in 16 bits there, too."""
     want = "return torch.nn.functional.scaled_dot_product_attention(x, xs[1], xs[2], is_causal=True)"

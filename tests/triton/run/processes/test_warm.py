@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from tests import program
 
 KERNEL = """
@@ -66,6 +67,7 @@ assert sys._getframe().f_code and asked == ["f_code"]
 """
 
 
+@pytest.mark.slow
 def test_a_first_launch_loads_nothing_more_of_triton(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(tmp_path)}
