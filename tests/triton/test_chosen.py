@@ -109,8 +109,11 @@ def test_a_choice_between_two_tensors_is_seen(name: str, place: Path, monkeypatc
 def test_a_choice_by_the_sign_of_a_sum_is_seen(place: Path) -> None:
     """Moved upwards, `torch.randn` has a positive sum in each pass but the first; looks and replays lie on either side."""
     task = lab.task("return xs[2] * 1 if x.sum() > 0 else xs[1] * 1", "[torch.randn(20), torch.randn(20), torch.randn(20)]")
-    result = lab.verify(lab.folder(place, task, lab.impl(BETWEEN_TWO["in each call"], kernels=KERNELS)))
-    assert lab.first_error(result) == "HostComputed", result["failures"]
+    project = lab.folder(place, task, lab.impl(BETWEEN_TWO["in each call"], kernels=KERNELS))
+    found = {lab.first_error(lab.verify(project))}
+    if "HostComputed" not in found:  # all sums had one sign by chance; then the source alone tells
+        found.add(lab.first_error(lab.verify(project)))
+    assert "HostComputed" in found and found <= {"HostComputed", "Degenerate"}
 
 
 def test_looks_end_where_they_take_long_and_the_second_pass_comes_once() -> None:
