@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,13 +23,21 @@ from pypto_op.backends.worker.told import Token, Told
 _NOTHING = "nothing"
 
 
+class Place(NamedTuple):
+    """What pypto finds the program of a launch by."""
+
+    module: Any  # pypto's holder of compiled programs; held, so that no other gets its identity
+    kinds: tuple[Any, ...]  # of the tensors
+    sizes: str  # of all their axes; a device looks at those that the kernel does not declare as dynamic
+
+
 @dataclass(frozen=True)
 class _Program:
     """What a device would keep."""
 
-    module: Any  # pypto's holder of compiled programs; held, so that no other gets its identity
+    place: Place  # of the launch that it was built for
     told: tuple[Token, ...]  # what pypto was told while it was built
-    sizes: str  # of the tensors of that launch
+    launched: set[str]  # sizes of the launches that were built so
 
 
 class Programs:
@@ -37,47 +45,44 @@ class Programs:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], _Program] = {}
-        self._whole: dict[tuple[Any, ...], _Program] = {}
 
-    def other(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any], told: tuple[Token, ...]) -> str:
+    def place(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Place:
+        """Return what pypto finds the program of a launch by that is to come."""
+        tensors, values, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
+        kernel._get_or_create_kmodule(values)
+        return Place(kernel.kmodule, _kinds(tensors, declared), " ".join(str(list(tensor.shape)) for tensor in tensors))
+
+    def known(self, place: Place) -> tuple[Token, ...]:
+        """Return what the program was built from that a device has there; () for none. It does not run the kernel's body."""
+        kept = self._kept.get((id(place.module), place.kinds))
+        return kept.told if kept is not None else ()
+
+    def launched(self, place: Place) -> bool:
+        """Whether that program was built before with tensors of the same sizes."""
+        kept = self._kept.get((id(place.module), place.kinds))
+        return kept is not None and place.sizes in kept.launched
+
+    def other(self, place: Place, told: tuple[Token, ...], name: str) -> str:
         """Return how the program of a launch differs from the one that a device would launch in its place; "" if it does not.
 
         Args:
+            place: of the launch, as it was before it.
             told: what pypto was told while it was built; nothing where it was not built again, as on a device.
+            name: of the kernel.
         """
         if not told:
             return ""
-        tensors, _, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
-        new = _Program(kernel.kmodule, told, _sizes(tensors))
-        place = (id(new.module), _kinds(tensors, declared))
-        kept = self._kept.setdefault(place, new)
-        self._whole.setdefault((*place, new.sizes), new)
+        kept = self._kept.setdefault((id(place.module), place.kinds), _Program(place, told, set()))
         if repr(kept.told) == repr(told):  # NaN is like itself
+            kept.launched.add(place.sizes)
             return ""
         pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
         before, after = next((one, two) for one, two in pairs if repr(one) != repr(two))
-        name, sizes = getattr(kernel, "__name__", "the kernel"), new.sizes
+        sizes, others = place.sizes, kept.place.sizes
         return (
-            f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
-            "once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
+            f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {others}; a device compiles it "
+            f"once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
         )
-
-    def known(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Token, ...]:
-        """Return what the program was built from that a device has for a launch that is to come; () for none.
-
-        Where there is one, the kernel's body does not run again.
-        """
-        tensors, values, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
-        kernel._get_or_create_kmodule(values)
-        kept = self._kept.get((id(kernel.kmodule), _kinds(tensors, declared)))
-        return kept.told if kept is not None else ()
-
-    def compiled(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Token, ...]:
-        """Return what the program was built from whose launch went before, with tensors of the same sizes; () for none."""
-        tensors, values, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
-        kernel._get_or_create_kmodule(values)
-        whole = self._whole.get((id(kernel.kmodule), _kinds(tensors, declared), _sizes(tensors)))
-        return whole.told if whole is not None else ()
 
 
 def tell() -> None:
@@ -88,12 +93,13 @@ def tell() -> None:
     def around(call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
         def watched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+            place = programs.place(kernel, args, kwargs)
             told.begin()
             try:
                 return call(kernel, *args, **kwargs)
             finally:
-                words = told.end()
-                other = programs.other(kernel, args, kwargs, words) if sys.exc_info()[0] is None else ""
+                words, name = told.end(), getattr(kernel, "__name__", "the kernel")
+                other = programs.other(place, words, name) if sys.exc_info()[0] is None else ""
                 if other and other.split()[0] not in said:
                     said.add(other.split()[0])
                     print(f"pypto-op: {other}", file=sys.stderr)
@@ -101,10 +107,6 @@ def tell() -> None:
         return watched
 
     pypto_hooks.record_launches(around)
-
-
-def _sizes(tensors: Sequence[torch.Tensor]) -> str:
-    return " ".join(str(list(tensor.shape)) for tensor in tensors)
 
 
 def _kinds(tensors: Sequence[torch.Tensor], declared: Sequence[Any]) -> tuple[Any, ...]:

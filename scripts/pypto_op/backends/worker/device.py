@@ -27,7 +27,6 @@ class Device(Protocol):
 
     def expect(self, *, compiled: bool) -> None:
         """A launch is to come; `compiled`: one of the same program and the same sizes went before it in this process."""
-        ...
 
     def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
         """Time `call`, which has run well once, if that was asked for and this place can tell time."""

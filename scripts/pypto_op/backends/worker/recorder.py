@@ -131,7 +131,7 @@ class LaunchRecorder:
                 self._crossing.begin(tensors, kernel)
                 fresh = self._noted(arguments, tensors)
             self.begun += 1
-            known = self._programs.known(kernel, args, kwargs) if self.rehearses else ()
+            known = self._programs.known(self._programs.place(kernel, args, kwargs)) if self.rehearses else ()
             self.call.numbers[f"{self.launches}.kernel"] = known
             with without_modes():
                 result = None if known else self._heard(call, kernel, args, kwargs)
@@ -171,8 +171,8 @@ class LaunchRecorder:
 
     def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch, and note what pypto is told and whether a device would launch another program."""
-        before = self._programs.compiled(kernel, args, kwargs)
-        self._expect(compiled=bool(before))
+        place, name = self._programs.place(kernel, args, kwargs), getattr(kernel, "__name__", "the kernel")
+        self._expect(compiled=self._programs.launched(place))
         self._told.begin()
         self._launching = True
         try:
@@ -180,9 +180,7 @@ class LaunchRecorder:
         finally:
             self._launching = False
             told = self.call.numbers[f"{self.launches}.kernel"] = self._told.end()
-        self.other_program = self.other_program or self._programs.other(kernel, args, kwargs, told)
-        if before and not self.other_program and repr(told) != repr(before):
-            self.other_program = f"{getattr(kernel, '__name__', 'the kernel')} stands for another program while it is launched"
+        self.other_program = self.other_program or self._programs.other(place, told, name)
         return result
 
     def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import axes, constraints, golden_scan, legal_sizes
@@ -252,16 +253,16 @@ class _Drawer:
     @cached_property
     def _multiplies(self) -> bool:
         """Whether a tile may cost a matrix product."""
-        try:
-            return golden_scan.multiplies_matrices(self._contract.workspace.golden, self._contract.workspace.golden_name())
-        except ContractError:  # the verdict says what is wrong with it
-            return True
+        return self._golden_may(golden_scan.multiplies_matrices)
 
     @cached_property
     def _golden_loops(self) -> bool:
         """Whether the golden may go step by step, which takes half a minute for 8,000 tokens, and again for each twin."""
+        return self._golden_may(golden_scan.has_loops)
+
+    def _golden_may(self, does: Callable[[Path, str], bool]) -> bool:
         try:
-            return golden_scan.has_loops(self._contract.workspace.golden, self._contract.workspace.golden_name())
+            return does(self._contract.workspace.golden, self._contract.workspace.golden_name())
         except ContractError:  # the verdict says what is wrong with it
             return True
 

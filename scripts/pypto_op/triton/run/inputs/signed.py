@@ -65,7 +65,7 @@ def mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
     turns = itertools.count()
 
     def mirror(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-        if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+        if _has_one_sign(tensor):
             memory, turn = memory_of(copy), next(turns)
             halves = memory[: len(memory) // 2], memory[len(memory) // 2 :]
             halves[turn % 2].neg_()
@@ -76,8 +76,13 @@ def mirroring() -> Callable[[torch.Tensor, torch.Tensor], None]:
 
 def negate(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     """Let a tensor of one sign have the other one."""
-    if bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor):
+    if _has_one_sign(tensor):
         memory_of(copy).neg_()
+
+
+def _has_one_sign(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds no two signs, and in no order that another one would break."""
+    return bool((tensor >= 0).all() | (tensor <= 0).all()) and not is_ordered(tensor)
 
 
 def alike(inputs: Any) -> Any | None:
