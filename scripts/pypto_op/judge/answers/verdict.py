@@ -13,6 +13,7 @@ from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
 from pypto_op.documents.policy import Policy
 from pypto_op.judge.answers.expectation import Expectation, Reference
+from pypto_op.judge.answers.other_rounding import rounds_otherwise, tells
 from pypto_op.judge.cases.extent import times_allowed
 from pypto_op.judge.findings.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.findings.near_miss import is_near_miss
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     import torch
 
     Outputs = Sequence[torch.Tensor]
-
-_A_FAULT = 0.05
-"""A relative error that no tolerance worth its name takes for right."""
 
 
 def refuse(reason: Reason, detail: str = "", *, seed: int = 0) -> TrialVerdict:
@@ -233,12 +231,15 @@ class _Comparison:
             # The policy that fails speaks for the output; the first one when all agree.
             verdicts = [(policy, result.per_tensor[i], expected) for policy, result, expected in found if result.per_tensor]
             if verdicts:
-                policy, leaf, expected = next((v for v in verdicts if not v[1].all_close), verdicts[0])
-                self._note_leaf(i, leaf, expected[i], policy)
+                off = next((v for v in verdicts if not self._close(i, *v)), None)
+                policy, leaf, expected = off or verdicts[0]
+                self._note_leaf(i, leaf, expected[i], policy, close=off is None)
+                if off is not None and not self.problems:
+                    self._add(Reason.MISMATCH, leaf.message)
                 for _, other, _ in verdicts:
                     self.leaves[-1]["measures"] |= leaf_measures(other)
         for _, result, _ in found:
-            if not result.all_close and not self.problems:
+            if not result.per_tensor and not self.problems:
                 self._add(Reason.MISMATCH, result.message)
         self._keep_map(found[0][1])
 
@@ -247,10 +248,17 @@ class _Comparison:
         result, expected, _ = self.reference.compared(policy, self.run.outputs, self._names())
         return result, expected
 
-    def _note_leaf(self, i: int, leaf: TensorComparison, expected: torch.Tensor, policy: Policy) -> None:
-        lucky = leaf.all_close and leaf.constant_output
-        self.leaves.append(leaf_entry(leaf, self._left(i), close=leaf.all_close and not lucky))
-        if leaf.all_close and not lucky:
+    def _close(self, i: int, policy: Policy, leaf: TensorComparison, expected: Sequence[torch.Tensor]) -> bool:
+        """Whether an output is close under a policy, or off from honest orders as another algorithm's rounding is."""
+        if leaf.all_close or not policy.needs_twins:
+            return leaf.all_close
+        kept = self._under_tolerance(i, expected[i])
+        return kept is not None and rounds_otherwise(leaf, kept, self.run.outputs[i], expected[i], policy)
+
+    def _note_leaf(self, i: int, leaf: TensorComparison, expected: torch.Tensor, policy: Policy, *, close: bool) -> None:
+        lucky = close and leaf.constant_output
+        self.leaves.append(leaf_entry(leaf, self._left(i), close=close and not lucky))
+        if close and not lucky:
             return
         if self._left(i):
             self._unwritten(i, leaf.name)
@@ -261,22 +269,19 @@ class _Comparison:
             if policy is self.expectation.behind:
                 share = self.reference.natural_share
                 how += f"; the tolerance holds beside the named policy, since honest rounding takes {share:.2g} of it here"
-            elif policy.needs_twins and not lucky and self._tolerance_holds(i, expected):
+            elif policy.needs_twins and not lucky and (kept := self._under_tolerance(i, expected)) and kept.all_close:
                 how += f"; {ANOTHER_ALGORITHM}"
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
             own, condition = self.run.outputs[i], self.reference.condition
             near = is_near_miss(leaf, own, expected, policy, condition, lambda: self.reference.honest(i))
             self.near_misses.append(near)
 
-    def _tolerance_holds(self, i: int, expected: torch.Tensor) -> bool:
-        """Whether an output keeps the tolerance that a twin policy stands in the place of, and that one could refuse it."""
+    def _under_tolerance(self, i: int, expected: torch.Tensor) -> TensorComparison | None:
+        """Return an output beside the tolerance that a twin policy stands in the place of; None where that cannot refuse it."""
         behind = self.expectation.behind
-        size = float(expected.double().abs().mean()) if expected.is_floating_point() and expected.numel() else 0.0
-        if behind is None or not 0.0 < size < float("inf"):
-            return False
-        numbers = behind.for_dtype(str(self.run.outputs[i].dtype))
-        tells = float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * size < _A_FAULT * size
-        return tells and self._compared(behind)[0].per_tensor[i].all_close
+        if behind is None or not tells(behind, expected, str(self.run.outputs[i].dtype)):
+            return None
+        return self._compared(behind)[0].per_tensor[i]
 
     def _keep_map(self, result: Comparison) -> None:
         if self.expectation.keep_map is None or not result.per_tensor:

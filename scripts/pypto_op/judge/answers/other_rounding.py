@@ -1,0 +1,70 @@
+"""Is an output, refused beside orders of the golden's sums, another algorithm's rounding? SPEC.md's tolerance is asked.
+
+A policy of twins stands in a case because one output needs it. Another output of the same case may keep SPEC.md's tolerance with
+ease, and round a little more than any order of the golden's sums: a bias that is split into two parts, a logarithm taken twice.
+An error of that kind goes up as often as down. One that leans one way is a fault, however small (an epsilon in a divisor).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from pypto_op.compare import TensorComparison
+from pypto_op.documents.policy import Policy
+from pypto_op.judge.findings.near_miss import ALIKE
+
+SHARE = 0.125
+"""Of SPEC.md's tolerance; the error of another algorithm in float32 stays below it. Measured: a twentieth at most."""
+
+LEANING = 0.5
+"""Share of the errors' sum that may be left when their signs are counted. Measured: 0.3 of rounding, 0.9 to 1 of an epsilon."""
+
+_A_FAULT = 0.05
+"""A relative error that no tolerance worth its name takes for right."""
+
+
+def tells(tolerance: Policy, expected: torch.Tensor, dtype: str) -> bool:
+    """Return whether a tolerance could refuse an output at all: outputs may lie so near 0 that `atol` takes anything.
+
+    Args:
+        expected: the output that is right.
+        dtype: of the output that is judged.
+    """
+    size = float(expected.double().abs().mean()) if expected.is_floating_point() and expected.numel() else 0.0
+    if not 0.0 < size < float("inf"):
+        return False
+    numbers = tolerance.for_dtype(dtype)
+    return float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * size < _A_FAULT * size
+
+
+def rounds_otherwise(
+    refused: TensorComparison, kept: TensorComparison, actual: torch.Tensor, truth: torch.Tensor, policy: Policy
+) -> bool:
+    """Return whether an error is as small, and as even, as another algorithm's rounding.
+
+    Args:
+        refused: the comparison under a policy of twins; it failed.
+        kept: the comparison under SPEC.md's tolerance, which tells something of this output (`tells`).
+        actual: the output.
+        truth: what `refused` was compared with, of the same shape.
+        policy: the policy of twins.
+    """
+    if not kept.all_close or (kept.max_violation or 0.0) > SHARE or refused.special_mismatch_count or refused.zero_output:
+        return False
+    told = {one.name: one for one in refused.conditions}
+    if any(not told[name].ok for name in ("bias", "not_all_zero") if name in told):
+        return False
+    alike = all(one.value <= ALIKE * one.limit for name, one in told.items() if name in ("mare", "mere", "rmse"))
+    return alike and _leaning(actual, truth, float(policy.for_dtype(str(actual.dtype))["clamp"])) <= LEANING
+
+
+def _leaning(actual: torch.Tensor, truth: torch.Tensor, clamp: float) -> float:
+    """Return how much of the relative errors' sum is left with their signs: as they are, or away from 0, whichever is more."""
+    exact = truth.to(torch.float64)
+    finite = torch.isfinite(exact)
+    exact, mine = exact[finite], actual.to(torch.float64)[finite]
+    relative = (mine - exact) / exact.abs().clamp(min=clamp * float(exact.abs().max()))
+    total = float(relative.abs().sum())
+    if not total:
+        return 0.0
+    return max(abs(float(relative.sum())), abs(float((relative * exact.sign()).sum()))) / total
