@@ -92,6 +92,7 @@ def _zone(name, shapes):
         return -q.abs(), k, -v.abs(), g, beta, -dout.abs()
     if name == "one_nan":  # in the last token: poisons what it reaches, and no other head
         dout[0, -1, -1] = float("nan")
+        dout[1:, -1, 0] = v[1:, 0, 0] = float("nan")  # in the next head in the first v, too: there dq tells who loses a NaN
         return q, k, v, g, beta, dout
     raise ValueError(f"unknown zone {name!r}")
 

@@ -1,0 +1,62 @@
+"""Guards that no golden has: a kernel that holds a divisor to 1e-6 is right until rows are smaller than that."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.generators.test_forgotten_branches import refusing
+from tests.generators.test_zeros import with_scalar
+
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import values
+from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.rehearsing.power import power
+from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
+
+CLIPPED = "torch.where(long > {bound}, {bound} / {length}, torch.ones_like(long)).expand(y.shape) + 0.0 * x"
+BOUND = "(0.01 * x.square().sum(-1, keepdim=True).sqrt().clamp(min=eps))"
+GOLDEN = """import torch
+
+
+def op_golden(x, y, flag, eps):
+    long = y.square().sum(-1, keepdim=True).sqrt()
+    return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "wrong"),
+    [("long.clamp(min=1e-6)", True), ("(long + 1e-6)", True), ("torch.sqrt(long * long)", False), ("long", False)],
+)
+def test_a_guard_of_1e_6_in_a_divisor_is_refused_beside_an_eps_that_leaves_it_none(
+    tmp_path: Path, length: str, wrong: bool
+) -> None:
+    """It passed in a clipping of gradients: no row was shorter than 1e-6 where its bound was smaller still."""
+    golden = GOLDEN.format(result=CLIPPED.format(bound=BOUND, length="long"))
+    ws = with_scalar(tmp_path, "eps", golden, 1e-3, shape_constraints=["0 < eps <= 1"], supported_dtypes=["float32"])
+    sources = gather(ws)
+    maker = suite_cases.filled(sources)
+    ws.test_inputs.write_text(inputs_text(sources))
+    across = [case for case in maker.cases if case["id"].startswith("L3_eps_across")]
+    tell = Offers(telling=partial(values.telling, maker))
+    cases = rehearse(ws, across, sources.spec.policy(), scalars=sources.scalars, offers=tell).cases
+
+    def kernel(x: torch.Tensor, y: torch.Tensor, flag: bool, eps: float) -> torch.Tensor:
+        known: dict[str, Any] = {"torch": torch, "x": x, "y": y, "eps": eps, "long": y.square().sum(-1, keepdim=True).sqrt()}
+        return torch.as_tensor(eval(CLIPPED.format(bound=BOUND, length=length), known))  # noqa: S307
+
+    assert bool(refusing(ws, cases, kernel)) is wrong, [case["id"] for case in cases]
+
+
+@pytest.mark.parametrize(("size", "spread", "seen"), [(3, 1.0, True), (40, 1.0, True), (250, 1.0, True), (40, 1e-7, False)])
+def test_an_element_taken_from_elsewhere_is_none_that_is_by_chance_alike(size: int, spread: float, seen: bool) -> None:
+    """Of 40 factors of rows the first was all but that of row 21, so their case was held to be blind."""
+    out = 1.0 + spread * torch.rand(size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    out[::100] = out.roll(-(size // 2 + 1))[::100] * (1.0 + 2e-5)
+    found = power({}, {"out": out}, lambda inputs: None, lambda wrong: float((wrong[0] - out).abs().max() > 1e-3))
+    assert found.times.get("one element in 100 of out taken from elsewhere", 0.0) == float(seen)
