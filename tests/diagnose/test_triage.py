@@ -256,11 +256,15 @@ def test_without_a_verdict_what_is_missing_is_said(operator: OpWorkspace) -> Non
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 @pytest.mark.parametrize("fault", ["wrong values", "one output", "crash"])
-def test_the_next_steps_pass_the_guard_and_keep_the_whole_verdict(fault: str, operator: OpWorkspace) -> None:
+def test_the_next_steps_pass_the_guard_and_keep_the_whole_verdict(
+    fault: str, operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edit(operator, *FAULTS[fault][:2])
     verify(operator.root, "--case", "tile")
     before = operator.report.read_bytes()
+    monkeypatch.chdir(operator.root.parents[1])
     lines = routed(operator)["next"]
+    assert not [line for line in lines if str(operator.root) in line], "what may be typed here is short"
     guard = Policy(Surroundings(operator.root.parents[1], Path("/home/somebody"), operator.root.parents[1]), "pypto-op-debugger")
     assert [line for line in lines if judge_command(guard, line, str(operator.root.parents[1]))] == []
     for line in lines:

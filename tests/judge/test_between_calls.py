@@ -132,7 +132,8 @@ NOT_SHOWN = "no other value of k was found that moves the answer and that golden
 
 def test_a_scalar_that_the_kernel_ignores_is_refused(clean_workspace: Path) -> None:
     ws = with_scalar(clean_workspace, "float32", 0.5, CASES[:1], first="    k = 0.5\n")
-    assert verify(ws.root).report["first_failure"]["reason"] == "stale_result"
+    failure = verify(ws.root).report["first_failure"]
+    assert failure["reason"] == "stale_result" and "the kernel does not read k, or keeps the first one" in failure["summary"]
 
 
 def test_a_scalar_that_cases_vary_fails_in_the_same_case_every_time(clean_workspace: Path) -> None:

@@ -189,6 +189,7 @@ def test_a_part_without_numbers_is_no_verdict(tmp_path: Path, words: tuple[str, 
     assert report["error"]["kind"] == "contract" and "2 others do: select of L2, L3" in report["error"]["message"]
     assert "1 of 1" not in answer.stdout and "REJECTED: no selected case compares numbers" in answer.stdout
     assert answer.stdout.count("no selected case") == 1
+    assert "no verdict (sim compared no number)" in answer.stdout, "it ran; the report's word for it is SKIPPED"
     assert verify(ws.root).report["status"] == "FAIL"
 
 

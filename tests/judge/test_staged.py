@@ -157,6 +157,7 @@ def test_a_golden_that_never_ends_costs_one_time_out(ws: OpWorkspace) -> None:
 
 def test_sweep_finds_the_smallest_boundary_and_spares_none(ws: OpWorkspace) -> None:
     change(ws, 1, SQUARE, f"{SQUARE} + 0.01")
+    ws.impl.write_text(ws.module_impl(2).read_text())
     told = verify(ws.root, "--sweep", "--case", "ragged")
     result = json.loads(told.stdout)
     assert (told.code, result["status"], result["smallest_failing_module"]) == (1, "FAIL", 1)
@@ -164,6 +165,8 @@ def test_sweep_finds_the_smallest_boundary_and_spares_none(ws: OpWorkspace) -> N
     kept = json.loads((ws.root / result["boundaries"][0]["report"]).read_text())
     assert kept["first_failure"]["failing_module_boundary"] == 1 and not ws.report.exists()
     change(ws, 1, f"{SQUARE} + 0.01", SQUARE)
+    told = verify(ws.root, "--sweep", "--case", "ragged", as_json=False)
+    assert "the staged files of M1 to M2 pass; chain_impl.py was not judged" in told.stdout
     change(ws, 2, SUM, f"{SUM} + 0.01")
     assert json.loads(verify(ws.root, "--sweep", "--case", "ragged").stdout)["smallest_failing_module"] == 2
     assert verify(ws.root, "--sweep", "--up-to-module", "3").code == 2

@@ -121,6 +121,24 @@ def test_the_audit_is_the_coders(ws: OpWorkspace) -> None:
     assert "- [ ] valid-shape audit" in ws.memory.read_text()
 
 
+def test_a_phase_before_the_last_leaves_steps_to_later_modules(tmp_path: Path) -> None:
+    """Its self-review could not be ticked: every step of the golden was asked of the first module's file."""
+    name = "flash_attention_bwd"
+    command("new", name, "--dtype", "float32", "--p0", "BH=2,S=128,D=64", "--dynamic", "S", "--into", tmp_path)
+    root = tmp_path / "custom" / name
+    shutil.copytree(EXAMPLE.parent / name, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("MEMORY.md"))
+    ws = OpWorkspace.at(root)
+    impl, line = ws.module_impl(1), "    return pypto.exp(pypto_product("
+    assert "# golden" not in impl.read_text()
+    assert fill(ws, *FULL, "--up-to-module", "1").code == 1, "nothing is marked"
+    impl.write_text("\n".join(f"{text}  # golden 2" if text.startswith(line) else text for text in impl.read_text().split("\n")))
+    done = fill(ws, *FULL, "--up-to-module", "1")
+    assert done.code == 0 and "left to later modules: step 3 " in done.stdout and "open:" not in done.stdout, done.stdout
+    assert "[OL53]" not in (found := lint(ws)) and "[OL54]" not in found, found
+    whole = fill(ws, *FULL, "--up-to-module", "2")
+    assert whole.code == 1 and "open: step 3 " in whole.stdout, "the last phase has all of them"
+
+
 def test_a_file_that_is_not_there(ws: OpWorkspace) -> None:
     ws.impl.unlink()
     done = fill(ws)

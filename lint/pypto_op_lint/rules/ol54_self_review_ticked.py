@@ -56,7 +56,7 @@ class SelfReviewTicked(Rule):
     stages = frozenset({5})
     missing_is_fault = True
     MESSAGE = "the self-review of the phase is missing"
-    FIX_HINT = "add `## Phase M_k self-review` to MEMORY.md with one ticked item for each of the six questions"
+    FIX_HINT = "run `pypto-op fill-memory OP_DIR`, staged with `--up-to-module k`; answer by hand what it leaves open"
 
     VALID = [
         Valid(_REVIEW, artifact=Artifact.MEMORY, **_GATE),

@@ -1,4 +1,4 @@
-"""What a golden answered in one session, kept by content: the same question costs one run, several cost one message.
+"""Remembers what a golden answered in one session, so that no question is run twice.
 
 Kept in memory and within one session only. A verdict names every file that its own golden process loaded, its second seed is
 drawn afresh, and no file that a candidate's process could write decides what is right; so nothing is kept on disk.

@@ -1,4 +1,4 @@
-"""A cache of things built on this machine: one folder per content key, safe for several processes at once."""
+"""Keeps what was compiled on this machine, one folder for each content key; several processes may share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pypto leaves on disk: cleared after each case, and a small part kept for whoever debugs a failure."""
+"""Clears what pypto leaves on disk after each case, and keeps a small part for whoever debugs a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done where the machine, not a worker, has too little memory: the kernel ends a worker that stayed within its limit."""
+"""Waits for memory and calls a worker once more, where Linux ended it although it stayed within its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bias of rows: errors that all lean one way, as a sum kept in too few bits makes them.
+"""Finds rows whose errors all lean one way, as a sum that is kept in too few bits makes them.
 
 Rounding each output once errs up as often as down, so over a long row the signed relative errors average out. A row whose
 sum, mean or maximum was off is off as a whole: far less than one rounding each, and yet plain in the average.

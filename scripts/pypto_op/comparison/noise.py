@@ -1,4 +1,4 @@
-"""Outputs whose right value is 0: there a golden in float32 answers with its own rounding errors."""
+"""Allows for a golden's own rounding errors where the right value of an output is 0."""
 
 from __future__ import annotations
 

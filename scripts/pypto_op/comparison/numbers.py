@@ -1,4 +1,4 @@
-"""Numbers of a flat piece of tensor: exact differences, ULP distances, kinds of special values."""
+"""Arithmetic of the comparison on a flat piece of tensor: exact differences, distances in ULP, special values."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Ends a test with exit code 1 where `detailed_tensor_compare` found a mismatch and nobody read its result.
 
 A test that calls `detailed_tensor_compare` and drops the dict would pass whatever the kernel returns. So a
-failing
-result is remembered until something reads it; when the program ends with one unread, it says so and exits
-with 1.
+failing result is remembered until something reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The changes of one line of a kernel that `hypotheses` tries: what an edit of that line would make its operations compute."""
+"""Lists edits of one line of a kernel, and what its operations would compute after each; `hypotheses` tries them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch operators of several steps, none of which is a sum, as these steps: what a kernel computes one after the other.
+"""Splits element-wise torch operators, such as silu, into the steps that a kernel computes one after the other.
 
 The formulas are those of torch's documentation. Torch's own decompositions compute the same, but the first one imports torch's
 compiler, which takes as much processor time as a whole search for a divergence. Numbers of 16 bits are computed in float32.

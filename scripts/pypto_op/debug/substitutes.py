@@ -1,4 +1,4 @@
-"""Changes of a line that take another value which is at hand: in the place of an operand, beside it, or two values exchanged.
+"""Lists edits that correct a mixed-up name: another value of the same turn takes an operand's place, or two are exchanged.
 
 A slip of a name makes a kernel compute with the wrong one of its own values: v for k, the gain for the shift, a tile before its
 norm. What would have been meant is there, in the same turn, so each value of a fitting shape is tried.

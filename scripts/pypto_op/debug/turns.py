@@ -1,4 +1,4 @@
-"""In which order the turns of a kernel's loop compute what the turns of the golden's loop compute."""
+"""Finds a loop of a kernel that takes its turns in the opposite order of the golden's."""
 
 from __future__ import annotations
 

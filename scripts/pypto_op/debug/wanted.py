@@ -1,4 +1,4 @@
-"""From a wrong output backwards: what each result of a kernel would have to be for the output to be right.
+"""Computes backwards from a wrong output what each earlier result of the kernel should have been.
 
 `divergence` comes from the front: the first result that is none of the golden's. Where a kernel's formula is not the golden's
 that one may be right, and the edit lies further on. From behind an output's wanted block is known; operations that can be turned

@@ -225,8 +225,8 @@ def _failing_modes(report: Mapping[str, Any] | None, case: str) -> Iterator[tupl
 def _next(
     operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, skill: str | None, log: str | None
 ) -> Iterator[str]:
-    case, root = signals.failure.get("case_id"), shlex.quote(str(operator.root))
-    apart = f"--report {shlex.quote(str(operator.debug_dir / _OTHER_REPORT))}"
+    case, root = signals.failure.get("case_id"), typed(operator.root)
+    apart = f"--report {typed(operator.debug_dir / _OTHER_REPORT)}"
     named = f"--case {shlex.quote(case)}" if case else ""
     if row.id == "near-miss":
         yield f"pypto-op reproduce {root} {named}".rstrip()
@@ -257,4 +257,4 @@ def _known(
     if log is not None:
         words = None if is_text(log) else Path(log).expanduser()
     if words is not None and words.is_file():
-        yield "words", shlex.quote(str(words))
+        yield "words", typed(words)

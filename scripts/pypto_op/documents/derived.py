@@ -1,4 +1,4 @@
-"""What SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) repeat of the front matter and of the golden, written by code.
+"""Writes the sections of SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) that repeat the front matter or count the golden.
 
 A section is written where it is open (empty, or with a TODO), and anew where code wrote it before. What a person wrote stays, and
 so does a page that a gate has frozen.

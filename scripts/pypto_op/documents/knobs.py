@@ -1,4 +1,4 @@
-"""The reserved words of a case: what no input may be called, and the knobs with which a case chooses how inputs are drawn.
+"""The knobs of a case (`draw_zone`, `draw_scale`, ...), which choose how inputs are drawn, and names that no input may have.
 
 A knob begins with `draw_`, which no input does, so a scalar called `scale` or `offset` never changes how tensors are drawn.
 """

@@ -1,4 +1,4 @@
-"""The nearest sizes that SPEC.md allows: what a test wants rarely is a multiple of 64, so it is rounded to one.
+"""Moves a size that a test wants to the nearest one that SPEC.md allows, such as a multiple of 64.
 
 Where an equality or a product ties axes together (`Sq == Sk`, `A * B == C`), the others follow.
 """

@@ -1,4 +1,4 @@
-"""Whether a golden moves elements and computes none: a copy has no rounding, so that a tolerance of 0 is right."""
+"""Tells whether a golden only moves elements; a copy does not round, so its tolerance may be 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract between modules as data: ports, modules, the whole. `interfaces` reads it; whoever checks it needs no reader."""
+"""The data classes of module_interfaces.yaml: ports, modules, the whole contract. `interfaces` reads the file into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Demands a shape with a partial tile for the composition, where SPEC.md promises such sizes."""
+"""Checks that `composition_verification` has a shape with a partial tile, where SPEC.md promises such sizes."""
 
 from __future__ import annotations
 

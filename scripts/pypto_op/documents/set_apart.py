@@ -1,4 +1,4 @@
-"""Whole numbers that a golden sets apart in an integer input: labels that are ignored, the index of padding.
+"""Finds whole numbers with a meaning of their own in a golden, such as a label that is ignored or the index of padding.
 
 SPEC.md's range of a label (`0 <= target < V`) leaves such a number out, and a kernel that never looks for it would pass. The
 golden's source tells it: there the input is compared with a scalar input, or with a number. The source is read, not run.

@@ -1,4 +1,4 @@
-"""Finds inputs that a golden subtracts from something: where such an input is large, the difference lies far below zero."""
+"""Finds the inputs that a golden subtracts; large values of them make the difference lie far below zero."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def sentence(verdict: Mapping[str, Any]) -> str:
         where = f" at --up-to-module {verdict['up_to_module']}" if phase and "up_to_module" in verdict else ""
         levels = f" ({'/'.join(verdict['levels'])})" if "levels" in verdict else ""
         comparison = "Direct per-phase comparison" if phase else "Comparison of the whole operator"
-        rest = f" {verdict['summary'].capitalize()}." if word == "PARTIAL" else ""
+        rest = f" {verdict['summary'][:1].upper()}{verdict['summary'][1:]}." if word == "PARTIAL" else ""
         passed = word == "PASS" or verdict["covers_phase"]
         how = f"{what} passed for {target}." if passed else f"A part of {target} passed; that is no verdict on it."
         return f"{how} {comparison} {word}{where}{levels}.{rest}\n{_counted(verdict)}\n{evidence}"

@@ -1,4 +1,4 @@
-"""The next command on an operator's way from nothing to PASS, told from the files that are there."""
+"""Names the next command for an operator, from the files that it has; `check` prints it as `next:`."""
 
 from __future__ import annotations
 

@@ -61,7 +61,10 @@ def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _An
     wanted = Request(**{name: value for name, value in options.items() if name in kept})
     result, code = sweep(ws, wanted, told=told, progress=options["progress"])
     first = result["smallest_failing_module"]
-    where = f"the smallest boundary that fails is M{first}" if first else f"M1 to M{result['up_to_module']} pass"
+    where = f"the smallest boundary that fails is M{first}"
+    if first is None:
+        where = f"the staged files of M1 to M{result['up_to_module']} pass"
+        where += f"; {ws.impl.name} was not judged" if ws.impl.is_file() else ""
     console.print(f"{styled(result['status'])}  {escape(ws.name)}: {where}")
     return result, code
 

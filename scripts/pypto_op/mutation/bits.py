@@ -1,4 +1,4 @@
-"""Whether two runs gave the same: they are compared bit for bit, and any NaN equals any other."""
+"""Compares two runs bit for bit; any NaN equals any other."""
 
 from __future__ import annotations
 

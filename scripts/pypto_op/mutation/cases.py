@@ -1,4 +1,4 @@
-"""What each case of a suite did in a measurement, and what earlier measurements of the operator saw."""
+"""Counts for each case of a suite the mutants that it killed, now and in earlier measurements."""
 
 from __future__ import annotations
 

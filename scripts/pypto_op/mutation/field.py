@@ -1,4 +1,4 @@
-"""What mutants of one operator are hunted with: trials with the golden's answers, and the unchanged kernel's own run."""
+"""What all mutants of an operator are run against: the trials, the golden's answers, and the unchanged kernel's own run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run left, launch by launch: found in a folder, without running anything."""
+"""Reads the launches of a finished run from its output folder; nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next lever: what of a launch's figures says which change is worth trying first."""
+"""Names the change that is worth trying first, from a launch's figures; `perf` prints it as `next:`."""
 
 from __future__ import annotations
 

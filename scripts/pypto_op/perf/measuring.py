@@ -1,4 +1,4 @@
-"""Times a kernel, and says what it took and where: on the machine that times, wherever that is."""
+"""Times a kernel, and notes the hardware and the load of the machine that did."""
 
 from __future__ import annotations
 

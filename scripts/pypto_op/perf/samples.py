@@ -1,4 +1,4 @@
-"""Times of runs, by the inputs that they had, and two kernels that take turns."""
+"""Collects times of runs, also of two kernels that take turns on the same inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process says which devices it may use."""
+"""The environment variables that tell a process which devices it may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verdict rests on beside the named files: whatever impl, golden and inputs loaded from the workspace.
+"""Lists the files of the workspace that impl, golden and inputs loaded: a verdict rests on these, too.
 
 In a report, `closure` has one mapping for each role: path -> sha256. Paths are relative to the operator's directory where
 they lie in the same project, else absolute; a slash at the end means the names in a folder; `absent` means that the

@@ -1,4 +1,4 @@
-"""A hash of what a Python file says, whatever its names, comments, blanks, stand-alone texts and the order of its definitions.
+"""Hashes a Python file so that renaming, comments, blanks, docstrings and the order of definitions change nothing.
 
 A name of the file's own is known by what stands for it: one of the top by the text that binds it, another by the order of first
 appearance in its definition. Attributes, numbers, what is imported and the order of statements inside a definition count.

@@ -1,4 +1,4 @@
-"""What was found out about exactly these bytes, kept so that nobody finds it out twice.
+"""Keeps sealed results that count for exact bytes, so that nothing is measured twice.
 
 A record names the hashes that it speaks of, and every file that was loaded on the way; it counts while all of them are as they
 were. It is sealed with the account's key, each kind under a name of its own, so a record that somebody typed, or took from

@@ -1,4 +1,4 @@
-"""Times, ages and numbers as the pages say them."""
+"""Formats times, ages and numbers for the HTML pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By how much the kernel missed on a case, as the judge measured it."""
+"""By how much a kernel missed on a case: read from its report, else measured by running the case."""
 
 from __future__ import annotations
 

@@ -58,12 +58,13 @@ def fill_memory(
     Exit status: 0 all is filled in, 1 something is not shown by the file and stays open, 2 a file is missing or malformed.
     """
     from pypto_op.review.filling import fill
-    from pypto_op.workspace import parse_phase
+    from pypto_op.workspace import parse_phase, typed
 
     k = None if phase is None else parse_phase(phase)
     filled = fill(OpWorkspace.at(op_dir), k, audit=audit, preflight=preflight, log=log)
     if as_json:
-        click.echo(json.dumps({"file": str(filled.path), "open": filled.open}, ensure_ascii=False))
+        click.echo(json.dumps({"file": str(filled.path), "open": filled.open, "later": filled.later}, ensure_ascii=False))
     else:
-        click.echo("\n".join([f"{filled.path}: filled in", *(f"open: {text}" for text in filled.open)]))
+        left = [f"left to later modules: {text}" for text in filled.later]
+        click.echo("\n".join([f"{typed(filled.path)}: filled in", *(f"open: {text}" for text in filled.open), *left]))
     return int(ExitCode.FAIL if filled.open else ExitCode.OK)

@@ -30,6 +30,7 @@ class Filled:
 
     path: Path  # MEMORY.md
     open: list[str] = field(default_factory=list)  # what the file does not show, one sentence each
+    later: list[str] = field(default_factory=list)  # steps of the golden that an earlier phase leaves to later modules
 
 
 def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Sequence[str], log: str | None) -> Filled:
@@ -49,7 +50,7 @@ def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Se
     facts = KernelFacts(impl, ws.wrapper_name() if phase is None else ws.wrapper_name(phase))
     name, shown = f"M{phase or 1}", str(impl.relative_to(ws.root))
     done = Filled(ws.memory)
-    inventory, calls = _inventory(ws, facts, done)
+    inventory, calls = _inventory(ws, phase, facts, done)
     tiles = [[function, tile, f"DESIGN.md 3.2.5; {shown}:{line}"] for function, tile, line in facts.tiles()]
     with locked(ws.memory):
         text = read_text(ws.memory)
@@ -67,16 +68,22 @@ def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Se
     return done
 
 
-def _inventory(ws: OpWorkspace, facts: KernelFacts, done: Filled) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the rows of the inventory and of the API map."""
+def _inventory(ws: OpWorkspace, phase: int | None, facts: KernelFacts, done: Filled) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the rows of the inventory and of the API map.
+
+    Which steps belong to later modules stands nowhere. So before the last phase a file that marks any leaves the others, as OL53
+    takes it.
+    """
     steps, marks = golden_steps(ws.golden), facts.marks()
+    staged = phase is not None and phase < interfaces.load(ws.interfaces).total_modules
+    unmarked = done.later if staged and marks else done.open
     if not steps:
         done.open.append(f"{ws.golden.name} has no numbered inventory in its header")
     rows, calls = [], []
     for step in steps:
         places = marks.get(step.number, [])
         if not places:
-            done.open.append(f"step {step.number} ({step.operation}): no line of the kernel says `# golden {step.number}`")
+            unmarked.append(f"step {step.number} ({step.operation}): no line of the kernel says `# golden {step.number}`")
             rows.append([str(step.number), step.operation, step.change, "", "", "❌"])
             continue
         lines = ", ".join(str(place.line) for place in places)

@@ -1,4 +1,4 @@
-"""The device's own generator of random numbers: a draw on an NPU leaves the CPU's generator where it is, as on a device.
+"""Random numbers of the pretended NPU: they have a generator of their own, so that drawing them does not move the CPU's.
 
 `torch.manual_seed` seeds both, `torch.npu.manual_seed` this one alone. Which numbers a device draws from a seed is not known
 here; they are not the CPU's, so this generator starts from another number than the CPU's. What was made on an NPU or sent there

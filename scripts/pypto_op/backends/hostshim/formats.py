@@ -1,4 +1,4 @@
-"""Memory layouts of a device's tensors as tags: a tensor says that it is NZ, and its numbers lie as before (ND)."""
+"""Memory layouts of the pretended NPU: a tensor that is cast to NZ is only marked as NZ, and stays ND in memory."""
 
 from __future__ import annotations
 

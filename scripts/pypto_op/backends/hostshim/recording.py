@@ -1,4 +1,4 @@
-"""`pypto.function` in a script: the older interface, which records a function first and gets its data afterwards.
+"""Runs scripts that use `pypto.function`, pypto's older interface: it records a function first and gets its data afterwards.
 
 On a device the function is compiled when its record ends, and `pypto.runtime._device_run_once_data_from_host` runs what was
 compiled. Pypto's calculator computes while it compiles, so here the record ends when the data are there. Scripts have this,

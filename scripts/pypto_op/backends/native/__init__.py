@@ -1,4 +1,4 @@
-"""C++ helpers, built once: a simulated case is fast, a crash tells its place, and pypto's interpreter follows a device's rules.
+"""Builds the C++ helpers of the simulator: they save time, tell a crash's place, and make memory as strict as a device's.
 
 - `cost_model_switch.cpp`: leaves out pypto's cost model when its figures are not asked for.
 - `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.

@@ -1,4 +1,4 @@
-"""Whose code asks: the candidate's (any file that is not trusted), or a library's on its own behalf.
+"""Tells for an audit hook whether the candidate's code asks for something, or a library on its own behalf.
 
 Asked from an audit hook; frames of this package lie between the hook and the answer, and are passed over.
 """

@@ -1,4 +1,4 @@
-"""Finds what a simulator cannot go wrong with: a kernel built for one call, which a device uses again for another.
+"""Finds kernels that a device would compile for one call and use again, wrongly, for another; the simulator builds each anew.
 
 A simulator builds the program of a kernel anew at each launch. A device compiles it once, and launches it again while pypto
 finds it by its key: source, captured variables and the values of arguments that are no tensors; then dtype, rank and sizes of

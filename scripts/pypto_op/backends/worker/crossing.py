@@ -1,4 +1,4 @@
-"""Stands where pypto's Python gives memory to its C++, and takes numbers back: what a kernel got and left is looked at there.
+"""Looks at a kernel's arguments where pypto's Python hands them to its C++, and at its results where C++ returns.
 
 Code of a candidate may run inside a launch: in the kernel's body, in methods of what the kernel is given, when garbage is
 collected, in a function of pypto that was replaced for as long as the launch takes. None of it runs between pypto's C++ and

@@ -1,4 +1,4 @@
-"""Where a golden decides: what it rounds to 16 bits or to whole numbers, orders, or compares on the way to its outputs.
+"""Finds a golden's decisions: where it rounds to 16 bits or whole numbers, sorts, or compares.
 
 Such a step is part of what the request demands, so the float64 truth takes it too. It is also where two honest kernels may
 part: a value that lies within rounding of a tie goes one way in one of them and the other way in the other (`near_ties`).

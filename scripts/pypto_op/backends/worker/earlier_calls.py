@@ -1,4 +1,4 @@
-"""What one call leaves for the next: the inputs it got, and the memory of its results.
+"""Keeps the inputs and results of a call, so that later calls show whether the wrapper remembers anything.
 
 A wrapper must not remember. So a later call can be made on the very tensors of the call before, with other values in
 them; and the memory of earlier results is held, so that it shows when a later call writes there or hands it out again.

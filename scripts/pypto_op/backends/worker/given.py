@@ -1,4 +1,4 @@
-"""What the host handed to kernels in one call, and whether the host computed it from the inputs' values."""
+"""Finds arguments of kernels that the host computed from the inputs' values."""
 
 from __future__ import annotations
 

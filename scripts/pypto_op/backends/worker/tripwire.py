@@ -1,4 +1,4 @@
-"""Ends a worker in which code of a candidate runs while the judge's own does: between two calls, outside of the guard's watch.
+"""Ends a worker as soon as a candidate's code runs between two calls, where only the judge's code should run.
 
 Such code sees open frames, and modules that are hidden from it elsewhere: a callback of the collector of garbage, or what is
 called when a tensor ends. No kernel needs it. The process ends, since whatever was recorded in it may be replaced by then.

@@ -1,4 +1,4 @@
-"""Stands between the zygote and a worker: encloses it, outlives it, and leaves nothing of it running."""
+"""A worker's parent process: it encloses the worker, outlives it, and ends all that the worker started."""
 
 from __future__ import annotations
 

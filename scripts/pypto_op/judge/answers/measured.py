@@ -1,4 +1,4 @@
-"""What honest orders of a golden were measured to do on given inputs: measured once, kept by content.
+"""Remembers how far honest orders of a golden were measured to differ on given inputs.
 
 `harness new` measures each case that it makes, and the self-test asks the same of it. A figure stands for the golden's bytes and
 name, every file that it loaded, the bytes of the inputs, the policies, the versions of Python and torch, and the code that

@@ -1,4 +1,4 @@
-"""Another draw of the fresh seed where chance spoils it: sums that cancel, or a few numbers that both seeds draw alike.
+"""Draws a case again where chance spoiled its fresh seed: sums cancel, or a small input came out as with the first seed.
 
 `harness new` tries a case on seeds of its own; the judge's second seed is one that nobody tried. Where a kernel misses the
 tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there

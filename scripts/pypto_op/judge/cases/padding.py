@@ -1,4 +1,4 @@
-"""Other whole numbers in the padding of integer inputs: table entries behind a length, index lists behind a count.
+"""Plants other whole numbers into padding that no golden reads: table entries behind a length, indices behind a count.
 
 Drawn padding may be harmless by chance: the last page once more, which no maximum minds. What is planted must leave a right
 kernel alone, so it stays legal by all that anybody could know:

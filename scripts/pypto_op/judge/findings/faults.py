@@ -1,4 +1,4 @@
-"""Why a verdict is an ERROR, and who has to act: the one who wrote the inputs, the kernel, the workspace, or the machine."""
+"""Says why a verdict is an ERROR, and what has to be mended: inputs, kernel, workspace or machine."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.NOT_REFUSED: (_FAIL, _STRUCTURAL, "SPEC.md says that the wrapper raises ValueError here, before any launch"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
-    Reason.STALE_RESULT: (_FAIL, _STRUCTURAL, "computed from what an earlier call was given; something is kept between calls"),
+    Reason.STALE_RESULT: (_FAIL, _STRUCTURAL, "computed from what an earlier call was given"),
     Reason.UNSTABLE: (_FAIL, _STRUCTURAL, "right at first, and wrong when called again with the same inputs"),
     Reason.WRONG_WHEN_CHANGED: (_FAIL, FailureCategory.PRECISION, "wrong for inputs that differ a little from a case's"),
     Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),

@@ -75,7 +75,11 @@ def show_report(
         console.print(escape(answer), soft_wrap=True)
         if step := after_failure(report, file):
             console.print(f"[bold]next:[/bold] {escape(step)}", soft_wrap=True)
-    modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
+    ran = [mode for mode in report["per_mode_status"] if _ran(report, mode)]
+    modes = ", ".join(
+        f"{mode} {'compared no number' if status == Status.SKIPPED and mode in ran else status}"
+        for mode, status in report["per_mode_status"].items()
+    )
     console.print(
         f"{styled(report['status'])}  {escape(report['op_name'])}: {escape(counted(report))} "
         f"({modes or 'nothing ran'}), {report['seconds']:.1f} s",
@@ -169,12 +173,12 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
 def _judged_modes(report: Mapping[str, Any]) -> list[str]:
     """Return the modes that judged something, or all when none did: why a mode could not is said once, below the table."""
     modes = list(report["per_mode_status"])
-    judged = [
-        mode
-        for mode in modes
-        if any(c["modes"].get(mode, {}).get("status", "SKIPPED") != Status.SKIPPED for c in report["checks"])
-    ]
-    return judged or modes
+    return [mode for mode in modes if _ran(report, mode)] or modes
+
+
+def _ran(report: Mapping[str, Any], mode: str) -> bool:
+    """Whether a case ran in `mode`. Reports call a mode SKIPPED, too, whose cases all ran and compared no number."""
+    return any(check["modes"].get(mode, {}).get("status", Status.SKIPPED) != Status.SKIPPED for check in report["checks"])
 
 
 def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool, answer: str) -> None:

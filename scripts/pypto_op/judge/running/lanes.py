@@ -1,4 +1,4 @@
-"""Which cases share a process: fixed by the suite alone, so that the same bytes get the same verdict every time.
+"""Deals the cases of a suite out to processes, by the suite alone, so that the same files get the same verdict.
 
 A wrapper that remembers (a kernel built with the first eps and kept by shape) is right or wrong by the calls that its
 process saw before. So the cases of a suite are dealt out to *lanes*: one process each, one case after another, in the

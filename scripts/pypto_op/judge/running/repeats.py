@@ -217,7 +217,7 @@ class _Calls:
         for _, option in zip(range(_MOST_VALUES), options, strict=False):
             verdict = self._after_base(option)
             if verdict.status is not Status.PASS and not _is_refusal(verdict, option):
-                value = f" to {option.value!r}" if option.guessed else ""  # a case's own is not for a kernel's author
+                value = f" to {_told_number(option.value)}" if option.guessed else ""  # a case's own is not for a kernel's author
                 return _told(verdict, Reason.WRONG_WHEN_CHANGED, f"called with {name} alone changed{value}")
             if verdict.status is Status.PASS and name not in self.told.varied:
                 self.told.varied.append(name)
@@ -269,6 +269,10 @@ def _told(verdict: TrialVerdict, reason: Reason, what: str) -> TrialVerdict | No
     else:
         verdict = replace(verdict, summary=f"{what}: {verdict.summary}")
     return replace(verdict, near_miss=False)
+
+
+def _told_number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def _is_refusal(verdict: TrialVerdict, option: Scalar) -> bool:

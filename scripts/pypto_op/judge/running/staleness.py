@@ -81,11 +81,13 @@ class Staleness:
         if not changed:
             return
         if len(changed) > 1:
-            yield "it is the answer to the inputs of an earlier call", before.reference.native
+            yield "it is the answer to the inputs of an earlier call, which the wrapper keeps", before.reference.native
         for i in changed:
             mixed = [*now.inputs[:i], before.inputs[i], *now.inputs[i + 1 :]]
-            unread = "" if tensors_in([now.inputs[i]]) else ", or is not read"  # a number that is built in looks the same
-            yield f"{self._name(i)} is that of an earlier call{unread}", self._references.golden(mixed)
+            name, is_scalar = self._name(i), not tensors_in([now.inputs[i]])
+            # A number by heart, a scalar that nobody reads and one that a kernel was built with look the same from here.
+            why = f"the kernel does not read {name}, or keeps the first one" if is_scalar else "it is kept between calls"
+            yield f"{name} is that of an earlier call: {why}", self._references.golden(mixed)
 
     def _name(self, i: int) -> str:
         return self._names[i] if i < len(self._names) else f"input {i + 1}"

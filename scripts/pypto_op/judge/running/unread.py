@@ -1,4 +1,4 @@
-"""Values where the golden reads nothing: the padding behind a length, pages that no table names, keys behind a mask.
+"""Plants NaN and huge numbers where the golden reads nothing: behind a length, in pages that no table names, behind a mask.
 
 What lies there on a device is what an earlier kernel left: huge numbers, NaN. A kernel that lets it in is wrong, yet with
 ordinary values it may pass: a product with a mask of zeros hides every number but Inf and NaN. So the wrapper is called again

@@ -1,4 +1,4 @@
-"""What the checks of the self-test know of an operator; each adds to it for those after it."""
+"""What one check of the self-test found out about an operator and later checks need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call before the judged one: other values, most of which half of each tensor has in common with the judged call.
+"""Makes the inputs of a call before the judged one: half of each tensor is as in the judged call, the rest is other values.
 
 A kernel that recognises a row by a few of its elements, and then returns what it kept of that row, is wrong for the rest of it.
 """

@@ -1,4 +1,4 @@
-"""Asks the reference, once for each case, which moved inputs (`reaching`) make operators do something that were idle."""
+"""Asks the reference, once for each case, which moved inputs (`reaching`) make its idle operators do something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of elements that a reference's order returned: which of equal elements it names nobody knows (`torch.topk`).
+"""Judges places that an order returned (`torch.topk`): of equal elements an implementation may name any.
 
 An implementation may name another one of them. It may not name one twice, or one that is smaller.
 """

@@ -1,4 +1,4 @@
-"""Do the elements far away matter? softmax(0.01 x) over a million elements hardly depends on the sum that it divides by.
+"""Finds outputs that far elements hardly move: softmax(0.01 x) over a million elements hardly depends on its sum.
 
 The reference runs once more with half of the elements exchanged for others of the same tensor. Where the outputs at the other
 half change, but by less than the policy sees, a kernel with a constant in the place of the sum would pass. Then the kernel's own

@@ -1,4 +1,4 @@
-"""Answers that nobody had to compute: a constant, an input, what other inputs gave. Does the policy let one of them pass?
+"""Tries whether the policy lets an answer pass that nobody computed: a constant, an input, the answer to other inputs.
 
 A rule that divides by max(|golden|, t) calls everything right where the golden is far below t: a constant 1/n for a bfloat16
 softmax over 131,072 columns, 1e-9 for tiny float32. Where a trivial answer passes, the whole output is held to the same
