@@ -207,6 +207,34 @@ def test_what_a_known_change_would_leave_is_seen_by_the_second_look(operator: Op
         assert session.run("case", inputs).host_computed == ("0.0",)
 
 
+COUNTING = """double_wrapper.calls = calls = getattr(double_wrapper, "calls", 0) + 1
+    table = torch.arange(32.0).expand(16, 32).contiguous() + (calls > {lies_from})
+    double_kernel(table, torch.empty_like(table))
+    if calls > {raises_after}:
+        raise ValueError("once more")"""
+
+
+@pytest.mark.parametrize(("lies_from", "trial", "calls"), [(9, True, 3), (9, False, 4), (2, True, 4)])
+def test_a_call_that_hands_over_what_a_proven_one_did_needs_no_other_values(
+    lies_from: int, trial: bool, calls: int, operator: OpWorkspace
+) -> None:
+    """Two trials of a case are three calls of the wrapper: other values, the first, the second. One more call raises.
+
+    A table that is another after all is `late`: the judge calls the wrapper in a new process then, on other values first.
+    """
+    for most in (calls, calls - 1):
+        lines = COUNTING.format(lies_from=lies_from, raises_after=most)
+        operator.impl.write_text(wrapper("x", lines, "out = torch.empty_like(x)", "double_kernel(x, out)"))
+        with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+            session.others_first = True
+            first, second = (session.run("case", [value], trial=trial) for value in (X, X * 0.7))
+        assert first.outcome is Outcome.OK and not first.late
+        if most == calls:
+            assert second.outcome is Outcome.OK and second.late is (lies_from == 2) and not second.host_computed
+        else:
+            assert second.outcome is Outcome.EXCEPTION or second.unshown
+
+
 def test_a_wrapper_that_takes_no_other_integers_has_shown_nothing_either(operator: OpWorkspace) -> None:
     narrow = torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)
     lines = ("assert int(q[0, 1]) == 1 and int(q[0, 2]) == 2", "made = q.float().cumsum(1)", "out = torch.empty_like(made)")

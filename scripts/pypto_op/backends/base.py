@@ -126,6 +126,7 @@ class Wanted(TypedDict, total=False):
     followed: bool
     inside: bool
     rehearsed: bool
+    trial: bool
 
 
 class Session(Protocol):
@@ -140,11 +141,15 @@ class Session(Protocol):
         `filling` (of `FILLINGS`) fresh memory holds that, and the wrapper is called as often as the outputs need, no more.
         After a call that is `followed`, the next one is made in the same process, however much that one has gathered.
         With `inside` each tensor is a contiguous part of a larger one, as a slice along the first axis is. With `rehearsed`
-        the wrapper is called once before, and no kernel is built whose program a device would have.
+        the wrapper is called once before, and no kernel is built whose program a device would have. The caller of a `trial`
+        heeds `RunResult.late`, so a call need not be proven that hands over what a proven one did (`worker.shown`).
         """
 
     others_first: bool
-    """The wrapper is called on other values before each call, not behind it, to see what the host computes from them."""
+    """The wrapper is called on other values before a call, not behind it, to see what the host computes from them."""
+
+    others_always: bool
+    """With `others_first`: so it is before each call; otherwise a call that hands over what a proven one did goes without."""
 
     loaded: dict[str, dict[str, str]]
     """What the candidate loaded beside its own file, by role: absolute path -> sha256, or `absent`."""

@@ -281,7 +281,7 @@ class CandidateSession(WorkerSession):
     """
 
     tells_place = True
-    others_first = False
+    others_first = others_always = False
 
     def __init__(
         self,
@@ -320,8 +320,8 @@ class CandidateSession(WorkerSession):
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
         buffer, filling = wanted.get("buffer"), wanted.get("filling")
         message: dict[str, Any] = {"case": case_id, "buffer": None if buffer is None else asdict(buffer)}
-        message |= {word: wanted.get(word, False) for word in ("again", "followed", "inside", "rehearsed")}
-        message["others_first"] = self.others_first
+        message |= {word: wanted.get(word, False) for word in ("again", "followed", "inside", "rehearsed", "trial")}
+        message |= {"others_first": self.others_first, "others_always": self.others_always}
         result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])

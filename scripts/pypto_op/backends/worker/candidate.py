@@ -24,6 +24,7 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
 from pypto_op.backends.worker.recorder import LaunchRecorder
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PLAUSIBLE, Sentinel
+from pypto_op.backends.worker.shown import Shown
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot, refuse_other, settings
 from pypto_op.backends.worker.tiles import TileObserver
@@ -58,6 +59,7 @@ class Candidate:
         self._launched = 0
         self._earlier = EarlierCalls()
         self._told: dict[str, str] = {}
+        self._shown = Shown()
         self._structure = ""
         numeric = bool(document["device"].get("numeric"))
         self._device = make_device(document["device"])
@@ -84,7 +86,8 @@ class Candidate:
         others = None
         # Every further run of this call gets its inputs in the same place: what a wrapper makes of the place is no value.
         self._as_parts = bool(message.get("inside") or (message.get("again") and self._earlier.are_parts()))
-        if message.get("others_first") and "filling" not in message:
+        known = message.get("trial") and not message.get("others_always") and self._shown.knows(message["case"], self._raw(stem))
+        if message.get("others_first") and "filling" not in message and not known:
             self._mixed = not self._mixed  # in turns: with all signs changed maxima change, with some products of signs do
             others = self._on_others(stem, mixed=self._mixed)
         values, rehearsal = self._read(stem), None
@@ -292,7 +295,7 @@ class Candidate:
         late = bool(call.tensors or (call.numbers and (call.reads or self._told.get(case, told) != told)))
         self._told[case] = told
         if others is None:
-            if not late and (self._numbers_known or not call.numbers):
+            if self._shown.proves(case, self._raw(stem), call) or (not late and (self._numbers_known or not call.numbers)):
                 return {}
             self._numbers_known = True
             others, before = self._on_others(stem, whole=bool(call.tensors)), False
@@ -307,6 +310,8 @@ class Candidate:
         if others.whole is not None and call.tensors:
             change, other = others.whole
             facts["host_computed"] += call.computed(other, change, numbers=False)[0]
+        if before and not others.refused and not facts["host_computed"] and not facts["kept_arguments"]:
+            self._shown.note(case, self._raw(stem), call, [other for _, other in filter(None, (others.floats, others.whole))])
         return facts | {"late": late and not before}
 
     def _on_others(self, stem: Path, *, whole: bool = True, mixed: bool = False) -> _Others:

@@ -207,7 +207,7 @@ class LaneWorker:
             self._inspect(record, case, seed, inputs, handed, runnable)
             return []
         beside = {mode: self._called_beside(case, seed, mode) for mode in runnable}
-        runs = {mode: run or self._sessions[mode].run(record.id, handed, again=again) for mode, run in beside.items()}
+        runs = {mode: run or self._sessions[mode].run(record.id, handed, again=again, trial=True) for mode, run in beside.items()}
         return self._judge(record, case, seed, inputs, runs)
 
     def _called_beside(self, case: Mapping[str, Any], seed: int, mode: Mode) -> RunResult | None:
@@ -308,14 +308,16 @@ class LaneWorker:
         """Call the wrapper where nothing of it remembers these inputs, first on other values; None where that cannot be.
 
         What the host hands to a kernel is compared between two calls. A wrapper that knows the inputs of one when it gets
-        those of the other may hand the same over again. The lane stays in the new process, and in this order.
+        those of the other may hand the same over again. The lane stays in the new process, and in this order. A wrapper that
+        hands over something else than it was seen to do on other values may count its calls: no call of it goes unproven then.
         """
+        broke_its_word = self._sessions[mode].others_first
         self._sessions.pop(mode).close()
         self._open(mode, self._plan.backends[mode])
         if mode not in self._sessions:
             record.modes[mode].trials.append(self._broken[mode])
             return None
-        self._sessions[mode].others_first = True
+        self._sessions[mode].others_first, self._sessions[mode].others_always = True, broke_its_word
         return self._sessions[mode].run(record.id, self._given(inputs))
 
     def _sabotage(self, record: CaseRecord, modes: Sequence[Mode], inputs: Sequence[Value], reference: Reference) -> None:
