@@ -22,26 +22,26 @@ class Shown:
     def __init__(self) -> None:
         self._proven: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def knows(self, case: str, values: Sequence[Any]) -> bool:
+    def knows(self, values: Sequence[Any]) -> bool:
         """Return whether a call on inputs of these shapes, and with these integers and numbers, was proven."""
-        return _sort_of(case, values) in self._proven
+        return _sort_of(values) in self._proven
 
-    def proves(self, case: str, values: Sequence[Any], call: Call) -> bool:
+    def proves(self, values: Sequence[Any], call: Call) -> bool:
         """Return whether `call` handed over what a proven one did; the host read no float's value in it."""
-        return not call.reads and self._proven.get(_sort_of(case, values)) == _handed(call)
+        return not call.reads and self._proven.get(_sort_of(values)) == _handed(call)
 
-    def note(self, case: str, values: Sequence[Any], call: Call, others: Iterable[Call]) -> None:
+    def note(self, values: Sequence[Any], call: Call, others: Iterable[Call]) -> None:
         """Remember a call, if calls on other values (`others`) handed over the same."""
         mine, theirs = _handed(call), [_handed(other) for other in others]
         if theirs and all(one == mine for one in theirs):
-            self._proven[_sort_of(case, values)] = mine
+            self._proven[_sort_of(values)] = mine
 
 
-def _sort_of(case: str, values: Sequence[Any]) -> tuple[str, ...]:
+def _sort_of(values: Sequence[Any]) -> tuple[str, ...]:
     """Return words for what a wrapper may compute numbers from: shapes, dtypes, integers, and numbers."""
     shapes = [f"{value.dtype} {tuple(value.shape)}" for value in _flat(values) if isinstance(value, torch.Tensor)]
     steering = [content(one).hex() if isinstance(one, torch.Tensor) else repr(one) for one in steering_of(values)]
-    return case, *shapes, *steering
+    return *shapes, *steering
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
