@@ -142,6 +142,7 @@ def test_table_for_people(verified: OpWorkspace) -> None:
     answer = benchmark(verified, "--levels", "L2", as_json=False)
     assert answer.code == 0
     assert "N=16, D=32 float32" in answer.stdout and "utilisation" in answer.stdout
+    assert "races and missing synchronisation" in answer.stdout, "a pipe is not 80 columns wide: rows and sentences stay whole"
     assert "cost model" in answer.stdout
 
 

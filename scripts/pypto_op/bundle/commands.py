@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import typed
 
 _ROOT = click.option("--root", type=click.Path(path_type=Path), help="The bundle's checkout; default: this one.")
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -56,7 +57,7 @@ def write(root: Path | None, as_json: bool) -> int:
         for path, text in files.items():
             (base / path).write_text(text, encoding="utf-8")
     written = [str(base / path) for path in files]
-    click.echo(json.dumps({"written": written}) if as_json else "\n".join(written))
+    click.echo(json.dumps({"written": written}) if as_json else "\n".join(map(typed, written)))
     return int(ExitCode.OK)
 
 

@@ -101,7 +101,7 @@ def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str
     if as_json:
         click.echo(json.dumps({"op_dir": str(ws.root), "files": files}))
     else:
-        click.echo(f"{ws.root}: {', '.join(files)}")
+        click.echo(f"{typed(ws.root)}: {', '.join(files)}")
         click.echo(f"next: {next_step(ws)}")
     return ExitCode.OK
 
@@ -184,7 +184,7 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
     ws.eval_dir.mkdir(exist_ok=True)
     write_atomically(ws.interfaces, text)
     first = "fill in the TODOs, then run" if "TODO" in text else "run"
-    told = f"{ws.interfaces}: {first} `pypto-op interfaces check {typed(op_dir)}`"
+    told = f"{typed(ws.interfaces)}: {first} `pypto-op interfaces check {typed(op_dir)}`"
     click.echo(json.dumps({"written": str(ws.interfaces)}) if as_json else told)
     return ExitCode.OK
 

@@ -54,5 +54,5 @@ def _after_kernel(ws: OpWorkspace, here: str) -> str:
     if judged != sha256_file(ws.impl):
         return f"{verify}: the kernel changed since its verdict"
     if status == Status.PASS:
-        return f"PASS: run `pypto-op benchmark {here}` for its time, `pypto-op report {here}` for a page about it"
+        return f"run `pypto-op benchmark {here}` for its time, `pypto-op report {here}` for a page about it: its verdict is PASS"
     return f"{verify}: its verdict is {status}, and its end says what to do"

@@ -68,13 +68,12 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
     check_request(ws, case=wanted["case"], levels=wanted["levels"])
     sim.warm_up()
-    from rich.console import Console
-
+    from pypto_op.judge.reporting.display import verdict_console
     from pypto_op.mutation import display
     from pypto_op.mutation.campaign import measure
     from pypto_op.pool.pool import Pool
 
-    console = Console(stderr=as_json, highlight=False)
+    console = verdict_console(stderr=as_json)
     progress = display.Progress(console)
     with Pool(pool) as there:
         report = measure(ws, _wish(pool, **wanted), progress, progress.note, there)

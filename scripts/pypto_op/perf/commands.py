@@ -76,10 +76,11 @@ def _show_history(ws: OpWorkspace, *, as_json: bool) -> int:
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from pypto_op.judge.reporting.display import verdict_console
+
+    console = verdict_console()
     table = Table(title=f"{result['op_name']}: time per shape", title_justify="left")
     for column in ("shape", "mode", "median", "spread", "utilisation", "tasks", "status"):
         table.add_column(column, justify="left" if column in ("shape", "mode", "status") else "right")

@@ -30,7 +30,8 @@ def sentences(tuned: Tuned) -> Iterator[str]:
     told = ", ".join(f"{count} {fate}" for fate, count in fates.items() if count)
     yield (
         f"{len(outcome.candidates)} candidates ({told or 'none'}), {outcome.refused} more were against the limits; "
-        f"{outcome.seconds:.0f} s, then {tuned.judging_seconds:.0f} s to judge, of {tuned.budget_seconds:.0f} s; {outcome.ended}"
+        f"{outcome.seconds:.0f} s of trials and {tuned.judging_seconds:.0f} s of judging, "
+        f"with a budget of {tuned.budget_seconds:.0f} s; {outcome.ended}"
     )
     chosen = tuned.chosen
     if chosen is None:

@@ -31,7 +31,7 @@ def good_kernel(
         row = step * ROWS
         valid = pypto.min(total - row, ROWS)
         x_tile = pypto.view(x, [ROWS, WIDTH], [row, 0], valid_shape=[valid, WIDTH])
-        pypto.assemble(x_tile * -1.0 + 1.0, [row, 0], out)
+        pypto.assemble(1.0 - x_tile, [row, 0], out)
 
 
 def bad_wrapper(x):
