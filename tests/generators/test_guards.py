@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.generators.test_forgotten_branches import refusing
+from tests.generators.test_suite import operator
 from tests.generators.test_zeros import with_scalar
 
 from pypto_op.generators.cases import suite as suite_cases
@@ -60,3 +61,25 @@ def test_an_element_taken_from_elsewhere_is_none_that_is_by_chance_alike(size: i
     out[::100] = out.roll(-(size // 2 + 1))[::100] * (1.0 + 2e-5)
     found = power({}, {"out": out}, lambda inputs: None, lambda wrong: float((wrong[0] - out).abs().max() > 1e-3))
     assert found.times.get("one element in 100 of out taken from elsewhere", 0.0) == float(seen)
+
+
+@pytest.mark.parametrize(("result", "natural"), [("0.1 * (x - y) + 0.5 * x.flip(-1)", False), ("0.1 * (x - y)", True)])
+def test_a_case_in_which_one_input_is_nearly_another_keeps_its_tolerance(tmp_path: Path, result: str, natural: bool) -> None:
+    """A preference loss that subtracts both answers of a model first was refused: inputs that are alike had to be told apart.
+
+    Where nothing but their difference is left, the tolerance takes whatever for right, and natural errors decide as before.
+    """
+    sources = operator(tmp_path, golden=f"def op_golden(x, y, flag):\n    return {result}\n", supported_dtypes=["float32"])
+    sources.ws.test_inputs.write_text(inputs_text(sources))
+    stressed = [case for case in suite_cases.filled(sources).cases if "cancellation_stress_0" in case["id"]]
+    [case] = rehearse(sources.ws, stressed, sources.spec.policy()).cases
+    assert any(step["pattern"] == "follow" for step in case["cancellation_stress"]["recipe"])
+    assert ("policy" in case) is natural
+
+    def kernel(x: torch.Tensor, y: torch.Tensor, flag: bool) -> torch.Tensor:
+        return (0.1 * x + 0.5 * x.flip(-1)) - 0.1 * y
+
+    def wrong(x: torch.Tensor, y: torch.Tensor, flag: bool) -> torch.Tensor:
+        return (0.1 * x + 0.5 * y.flip(0)) - 0.1 * y
+
+    assert natural or (refusing(sources.ws, [case], kernel), refusing(sources.ws, [case], wrong)) == ([], [case["id"]])
