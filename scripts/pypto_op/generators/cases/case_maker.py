@@ -10,7 +10,7 @@ from pypto_op.documents import constraints, shape_expr
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.knobs import ALIKE, SCALE, ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
-from pypto_op.generators.cases import walks
+from pypto_op.generators.cases import row_zeros, walks
 from pypto_op.generators.operator.sources import FLOATS, Sizes, Sources
 from pypto_op.vocabulary import Level
 
@@ -162,6 +162,7 @@ class Maker:
 
         A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway.
         """
+        yield from row_zeros.alone(case)
         yield from self.in_other_dtypes(case)
         yield from self._all_scaled(case)
         varied = [name for name, default in self.sources.scalars.items() if name in case and isinstance(default, float)]

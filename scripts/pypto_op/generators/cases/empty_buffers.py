@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pypto_op.documents import constraints, ranges
+from pypto_op.documents import constraints
 from pypto_op.documents.knobs import SCALE, ZONE
-from pypto_op.documents.rows import Rows
-from pypto_op.generators.cases import float_scalars
+from pypto_op.generators.cases import float_scalars, row_zeros
 from pypto_op.generators.cases.case_maker import Knobs, Maker
 from pypto_op.generators.cases.values import idle_scalars, widest
-from pypto_op.generators.operator.sources import Sources
 from pypto_op.vocabulary import Level
 
 _MOST_TENSORS = 4
@@ -30,7 +28,7 @@ def add(maker: Maker) -> None:
     sources = maker.sources
     if any(len(port.shape) > 1 for port in sources.tensors):
         return
-    names = [name for name in sources.floating[:_MOST_TENSORS] if _may_be_zero(sources, name)]
+    names = [name for name in sources.floating[:_MOST_TENSORS] if row_zeros.may_be_zero(sources, name)]
     idle, dtype = idle_scalars(maker), widest(sources)
     free = _legal(maker, {**idle, **_bounds(maker, _OUT_OF_THE_WAY)})
     low = _legal(maker, {**idle, **_bounds(maker, _BELOW_1)})
@@ -55,8 +53,3 @@ def _legal(maker: Maker, scalars: Knobs) -> Knobs:
     """Return scalars that SPEC.md allows together, or those of them that may be 0."""
     said = maker.sources.spec.shape_constraints
     return scalars if constraints.satisfied(said, {**maker.ragged, **scalars}) else idle_scalars(maker)
-
-
-def _may_be_zero(sources: Sources, name: str) -> bool:
-    """Whether SPEC.md's range, and what it says of rows, leave room for a tensor of zeros."""
-    return ranges.of(sources.spec.shape_constraints, name).holds(0.0) and sources.spec.rows.get(name, Rows()).may_be_zero

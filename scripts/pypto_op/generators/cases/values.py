@@ -11,7 +11,7 @@ from pypto_op.documents import constraints, ranges, special_values
 from pypto_op.documents.knobs import ALIKE, RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
-from pypto_op.generators.cases import float_scalars, whole_numbers
+from pypto_op.generators.cases import float_scalars, row_zeros, whole_numbers
 from pypto_op.generators.cases.float_scalars import Scalar
 from pypto_op.generators.cases.refusals import refusals
 from pypto_op.generators.operator.sources import CODES, FLOATS, Sources
@@ -218,7 +218,7 @@ def mixed(maker: Maker) -> None:
             maker.add(Level.L3, f"negative_{name}", maker.ragged, knobs={ZONE: {**others, name: "all_negative"}})
         rows = maker.sources.spec.rows.get(name, Rows())
         if name in several and rows.may_be_zero:
-            maker.add(Level.L3, f"zero_row_{name}", maker.ragged, knobs={ZONE: {name: "zero_row"}})
+            maker.add(Level.L3, f"zero_row_{name}", maker.ragged, knobs={ZONE: row_zeros.zone(maker.sources, name)})
         if name in several and not rows.is_fixed:
             maker.add(Level.L5, f"row_scaled_{name}", maker.ragged, knobs={ZONE: {name: "row_scaled"}})
     quantised = [name for name in names if name in several and maker.sources.has_codes]

@@ -57,6 +57,11 @@ class Power:
         return Power({fault: times for fault, times in self.times.items() if fault not in faults})
 
 
+def exchanged(one: str, two: str) -> str:
+    """Return the words for the fault that two inputs are read one for the other, in the order in which the contract has them."""
+    return f"{one} and {two}{_EXCHANGED}"
+
+
 def power(inputs: Mapping[str, Value], native: Mapping[str, torch.Tensor], golden: Golden, judged: Judged) -> Power:
     """Plant faults and judge them.
 
@@ -107,7 +112,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
         left, right = inputs[one], inputs[two]
         assert isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
         if left.shape == right.shape and left.dtype == right.dtype:
-            changes.append((f"{one} and {two}{_EXCHANGED}", {one: right, two: left}))
+            changes.append((exchanged(one, two), {one: right, two: left}))
     for fault, change in changes:
         answer = golden([change.get(name, value) for name, value in inputs.items()])
         # What the golden itself does not mind is no fault: a sum does not mind which of its terms comes first.

@@ -21,6 +21,7 @@ from pypto_op.errors import ContractError
 from pypto_op.generators.cases.values import SEARCHED, WORST_SUM
 from pypto_op.generators.operator.indices import same
 from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
+from pypto_op.generators.rehearsing.power import exchanged
 from pypto_op.judge.cases.contract import policy_of_case
 from pypto_op.judge.cases.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.cases.natural import FURTHER_SEEDS, MOST, NATURAL, further_seeds, share_taken
@@ -210,7 +211,7 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
-    tolerant = draw.power() if refusal is None and share <= MOST else None
+    tolerant = draw.power().without(_exchanges_of_followers(tried.case)) if refusal is None and share <= MOST else None
     if tolerant is not None and not tolerant.blind:
         return Fit(_powered(tried.case, tolerant.margin))
     if draw.is_lost():
@@ -230,6 +231,16 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
         return refused.sentence
     blind = () if tolerant is None else tolerant.blind
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
+
+
+def _exchanges_of_followers(case: Case) -> list[str]:
+    """Return the exchanges of two inputs of which the case's recipe makes one nearly the other: so small is no fault.
+
+    What is natural would tell them apart, and refuse a kernel that takes another difference first.
+    """
+    steps = case[KEY].get("recipe", ()) if KEY in case else ()
+    pairs = [(step["input"], step["of"]) for step in steps if step["pattern"] == "follow" and float(step.get("sign", 1.0)) > 0.0]
+    return [exchanged(*names) for one, two in pairs for names in ((one, two), (two, one))]
 
 
 def _further(first: FirstCandidate, case: Case) -> Iterator[Tried | str]:
