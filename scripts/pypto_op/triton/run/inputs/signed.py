@@ -115,6 +115,22 @@ def without_least(inputs: Any) -> Any | None:
     return changed_copy(inputs, change)
 
 
+def turned(inputs: Any, target: int, number: int) -> Any | None:
+    """Return inputs of which the tensor of that place has its last whole numbers larger by a number: a ring goes round once."""
+    places = itertools.count()
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if next(places) != target or not holds_integers(tensor) or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        if int(memory.max()) + number > torch.iinfo(tensor.dtype).max:
+            return False
+        memory[len(memory) // 2 :] += number
+        return True
+
+    return changed_copy(inputs, change)
+
+
 def crowded(inputs: Any) -> Any | None:
     """Return inputs of which most whole numbers are the greatest one (nearly all tokens of one expert); None: there are none.
 
