@@ -430,3 +430,18 @@ def test_stable_functions_are_tried_where_an_exponential_overflows() -> None:
 def test_scores_of_a_router_are_all_below_zero() -> None:
     found = ways([NORMAL, NORMAL[0].clone()], {"topk (one sign) in line 3": False})
     assert bool((found["reach opposed 1 8"][0].sigmoid() + found["reach opposed 1 8"][1] < 0).all())
+
+
+def test_a_segment_between_bounds_is_empty() -> None:
+    bounds, places = torch.tensor([0, 3, 5, 9, 12]), torch.arange(5)
+    found = ways([NORMAL, bounds, places], {"gt in line 3": False})
+    assert found["within missing"][1].tolist() == [0, 3, 3, 9, 12]
+    assert torch.equal(found["within missing"][2], places)
+
+
+def test_two_inputs_are_alike_or_opposite_where_a_margin_is_not_reached() -> None:
+    found = ways([NORMAL, NORMAL.flip(0).contiguous()], {"relu (lower) in line 3": False})
+    for name, sign in (("within close 0", 1), ("within opposite 0", -1)):
+        one, other = found[name]
+        assert float(torch.cosine_similarity(one, other, dim=1).mul(sign).min()) > 0.5 and not torch.equal(one, other)
+    assert not any("opposite" in name for name in ways([NORMAL], {"relu (lower) in line 3": False}))

@@ -151,8 +151,10 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         # and negative in one of some rows alone
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
-    for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE) else ():
-        yield f"{WITHIN} close {target}", partial(_equalled, inputs, target, 1.0, near=True)
+    # vectors that are alike, or opposite, come within a margin
+    for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE, sides.LOWER, sides.UPPER) and count > 1 else ():
+        for kind, sign in (("close", 1), ("opposite", -1)):
+            yield f"{WITHIN} {kind} {target}", partial(_equalled, inputs, target, 1.0, near=sign)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():
@@ -312,10 +314,10 @@ def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool 
     return changed_copy(inputs, change)
 
 
-def _equalled(inputs: Any, target: int, first: float, *, near: bool = False) -> Any | None:
+def _equalled(inputs: Any, target: int, first: float, *, near: int = 0) -> Any | None:
     """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None.
 
-    `first` is the part of the rows; `near`: elements are only about as large as the others', each by another part of themselves.
+    `first` is the part of the rows; `near`: elements are only about as large as the others', of that sign.
     """
     tensors = tensors_of(inputs)
     meant = tensors[target]
@@ -332,7 +334,7 @@ def _equalled(inputs: Any, target: int, first: float, *, near: bool = False) -> 
             places = torch.arange(len(memory), device=memory.device)
             places = places[((places % _SHARE == 0) | (places < int(first * len(memory)))) & (places % len(others) == turn)]
             found = other[places % len(other)]
-            found = found * (1 + _NEAR * 2.0 ** -(2 + places % _NEARER)).to(found) if near else found
+            found = found * (1 + _NEAR * 2.0 ** -(2 + places % _NEARER)).to(found) * near if near else found
             memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
         return copy
 

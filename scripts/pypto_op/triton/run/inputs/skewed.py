@@ -43,8 +43,8 @@ _FAR, _FAR_HALF = 128.0, 512.0
 """The greatest absolute value after `FAR`; a kernel must not square in float16 what the reference squares in float32."""
 _ENDS = {FAR: (_FAR, _FAR_HALF), MIDDLE: (_FAR, 16.0), LESS: (16.0, 8.0)}
 """The same, and that of float16, of each of them: squares of 16 stay finite in float16, and exp(8) does."""
-FARTHER, _FARTHER = "farther", 2.0**20
-"""The name of what `FAR` makes of inputs whose elements are only picked, and how far they reach then.
+FARTHER, _FARTHER, _FARTHER_HALF = "farther", 2.0**20, 2.0**15
+"""The name of what `FAR` makes of inputs whose elements are only picked, and how far they reach then, and those of float16.
 
 The answer follows a power of two exactly. So a kernel that hides some elements behind 10,000 is wrong, and no rounding is.
 """
@@ -137,8 +137,8 @@ def farther(inputs: Any) -> tuple[str, Any | None]:
     tensors, sides = tensors_of(inputs), [_side(tensor) for tensor in tensors_of(inputs)]
     wanted = {0} if 0 in sides else {-1, 1}
     most = max((float(one.abs().max()) for one, side in zip(tensors, sides, strict=True) if side in wanted), default=0.0)
-    power = math.floor(math.log2(_FARTHER / most)) if most else 0
-    if power < 1 or has_half(inputs):
+    power = math.floor(math.log2((_FARTHER_HALF if has_half(inputs) else _FARTHER) / most)) if most else 0
+    if power < 1:
         return FARTHER, None
     left = iter(sides)
     return f"{FARTHER} {power}", map_tensors(inputs, lambda tensor: tensor * (2.0**power if next(left) in wanted else 1))
