@@ -43,6 +43,7 @@ FRESH = (
     "fresh_nineteenth",
     "fresh_twentieth",
     "fresh_twentyfirst",
+    "fresh_twentysecond",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

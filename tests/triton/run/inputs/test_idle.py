@@ -95,7 +95,9 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: WHOLE.amax(1), ""), (lambda: (NORMAL - 9).amax(1), ""),
      (lambda: NORMAL.sub(99).logsumexp(1), "logsumexp (far)"), (lambda: (EVEN + 1).amax(1), "amax (one sign)"),
      (lambda: (WHOLE[:1] - 8).amax(0), ""), (lambda: WHOLE >> 1, "rshift (lower)"),
-     (lambda: torch.complex(EVEN, NORMAL).angle(), "angle (lower)"), (lambda: torch.complex(NORMAL, EVEN).angle(), "")],
+     (lambda: torch.complex(EVEN, NORMAL).angle(), "angle (lower)"), (lambda: torch.complex(NORMAL, EVEN).angle(), ""),
+     (lambda: torch.complex(EVEN, NORMAL).sgn(), "sgn (zero)"), (lambda: WHOLE % 9, "remainder (turn of 9)"),
+     (lambda: WHOLE % 8, ""), (lambda: WHOLE % WHOLE.add(1), "")],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
@@ -107,7 +109,8 @@ def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], foun
 @pytest.mark.parametrize(
     "forward",
     [lambda: F.relu(NORMAL), lambda: NORMAL.clone().clamp_(max=1), lambda: F.huber_loss(EVEN, EVEN.flip(0), delta=0.1),
-     lambda: torch.exp(EVEN), lambda: (F.relu(EVEN), F.relu(NORMAL)), lambda: WHOLE > 3, lambda: NORMAL < 0, lambda: WHOLE // 2,
+     lambda: torch.exp(EVEN), lambda: [F.relu(one) for one in (EVEN, NORMAL)], lambda: WHOLE > 3, lambda: NORMAL < 0,
+     lambda: WHOLE // 2,
      lambda: torch.histc(NORMAL, 4), lambda: EVEN[0, 0] < 9, lambda: (NORMAL - 9).max(), lambda: WHOLE.argmax(),
      lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=int(WHOLE[0, 0]))],
     ids=["relu", "in_place", "huber", "no_bound", "one_of_two_calls", "both_answers", "floats", "places", "its_own_range", "one",
@@ -125,6 +128,14 @@ def test_a_number_that_is_always_left_out_counts_where_the_task_says_it(task: st
     with idle.Idle(tmp_path / "op_torch.py") as watch:
         F.nll_loss(NORMAL, WHOLE[:, 0])
     assert len(watch.found) == found
+
+
+def test_each_of_two_operators_in_a_line_is_known() -> None:
+    with idle.Idle(Path(__file__)) as watch:
+        _ = (EVEN.mul(0) + 1e-6) / (EVEN.add(1) + 1e-6)
+    (idles,) = {name for name in watch.found if sides.GUARD in name}
+    (busy,) = {name for name in watch.busy if sides.GUARD in name}
+    assert idles == f"{busy}, place 2"
 
 
 def test_whole_numbers_alone_are_known() -> None:
@@ -162,7 +173,7 @@ def ways(inputs: list[torch.Tensor], found: dict[str, bool]) -> dict[str, list[t
 
 def test_a_root_of_zero_asks_for_zeros_alone() -> None:
     found = ways([NORMAL, WHOLE], {"sqrt (root of zero) in line 3": False})
-    assert [*found] == ["within zero", "within zeros"]
+    assert [*found] == ["within zeros", "within zero"]
     assert not bool(found["within zero"][0][4].any())
     more = ways([NORMAL, WHOLE], {"sqrt (root of zero) in line 3": False, "relu (lower) in line 4": False})
     assert {"within zeros", "within level", "reach both floats"} <= more.keys()
@@ -386,3 +397,51 @@ def test_whole_numbers_below_a_bound_are_zero_too() -> None:
     assert 0 < int((lengths == 0).sum()) < lengths.numel() // 2 and bool((lengths < 0).any())
     (steps,) = dict(reaching.reaching([torch.arange(1, 30)], {"clamp (lower) in line 3": True}))["reach both zeros"]
     assert bool((steps.diff() > 0).all())  # what is sorted stays so
+
+
+def test_a_ring_goes_round() -> None:
+    places = torch.tensor([3, 17, 40, 41])
+    found = ways([NORMAL, places], {"remainder (turn of 64) in line 3": True})
+    assert found["within turned 1 64"][1].tolist() == [3, 17, 104, 105]
+    assert not any("turned" in name for name in ways([NORMAL, places.to(torch.int8)], {"remainder (turn of 99) in line 3": True}))
+
+
+def test_logarithms_of_nothing_stand_in_one_and_in_both() -> None:
+    scores = [NORMAL[0].clone(), EVEN[0].clone()]
+    found = ways([NORMAL, *scores], {"isinf in line 3": False})
+    rows, one, other = found["reach hidden (20,)"]
+    assert torch.equal(rows, NORMAL) and bool((one.isinf() & other.isinf()).any() and (one.isinf() & ~other.isinf()).any())
+    assert "reach hidden (20,)" not in ways([NORMAL, *scores], {"relu in line 3": False})
+
+
+def test_a_guard_meets_zeros_in_a_mask_and_beside_it() -> None:
+    mask = (EVEN > 0.5).float()
+    for side, flags in ((sides.GUARD, True), (sides.ROOT, False)):
+        found = ways([EVEN + 1, mask], {f"add ({side}) in line 3": False})
+        assert ("within nothing" in found) is flags
+        assert not flags or bool(((found["within nothing"][0] == 0) & (found["within nothing"][1] == 0)).all(1).any())
+
+
+def test_stable_functions_are_tried_where_an_exponential_overflows() -> None:
+    names = {f"{name} (far) in line 3": False for name in ("softplus", "log_sigmoid", "softmax", "sigmoid")}
+    assert {name.split()[0] for name in reaching.within_reason([NORMAL], names)} == {"softplus", "log_sigmoid"}
+
+
+def test_scores_of_a_router_are_all_below_zero() -> None:
+    found = ways([NORMAL, NORMAL[0].clone()], {"topk (one sign) in line 3": False})
+    assert bool((found["reach opposed 1 8"][0].sigmoid() + found["reach opposed 1 8"][1] < 0).all())
+
+
+def test_a_segment_between_bounds_is_empty() -> None:
+    bounds, places = torch.tensor([0, 3, 5, 9, 12]), torch.arange(5)
+    found = ways([NORMAL, bounds, places], {"gt in line 3": False})
+    assert found["within missing"][1].tolist() == [0, 3, 3, 9, 12]
+    assert torch.equal(found["within missing"][2], places)
+
+
+def test_two_inputs_are_alike_or_opposite_where_a_margin_is_not_reached() -> None:
+    found = ways([NORMAL, NORMAL.flip(0).contiguous()], {"relu (lower) in line 3": False})
+    for name, sign in (("within close 0", 1), ("within opposite 0", -1)):
+        one, other = found[name]
+        assert float(torch.cosine_similarity(one, other, dim=1).mul(sign).min()) > 0.5 and not torch.equal(one, other)
+    assert not any("opposite" in name for name in ways([NORMAL], {"relu (lower) in line 3": False}))

@@ -349,3 +349,25 @@ def test_row(name: str, place: Path) -> None:
     if status == "FAIL":
         assert any(told in result["failures"][0]["error_msg"] for told in skewed.TOLD.values())
     assert any("has no negative element" in line for line in result["caveats"]) == ("torch.rand(" in given)
+
+
+@pytest.mark.parametrize(
+    ("call", "exact"),
+    [
+        (lambda x: x.sort(-1).values, True),
+        (lambda x: (x.amax(1), x.argmax(1)), True),
+        (lambda x: x.square().sum(-1).amin(), True),
+        (lambda x: torch.softmax(x, -1).amax(-1), False),
+        (lambda x: x.amax(1) + 1.0, False),
+    ],
+)
+def test_what_only_picks_follows_a_power_of_two_exactly(call: Callable[[torch.Tensor], object], exact: bool) -> None:
+    name, moved = skewed.farther([NORMAL, NORMAL[0] > 0])
+    power = int(name.split()[1])
+    assert moved is not None
+    assert 2**19 < float(moved[0].abs().max()) <= 2**20 and torch.equal(moved[0], NORMAL * 2**power)
+    assert skewed.follows_exactly(call(NORMAL), call(moved[0]), power) is exact
+    assert skewed.farther([NORMAL[0] > 0])[1] is None
+    half = skewed.farther([NORMAL.half()])[1]
+    assert half is not None
+    assert 2**14 < float(half[0].abs().max()) <= 2**15

@@ -62,6 +62,12 @@ def test_bytes_that_become_floats_reach_the_end_of_their_range(dtype: torch.dtyp
     assert torch.equal(found[0].argsort(stable=True), codes.argsort(stable=True))
 
 
+def test_bytes_that_reach_half_of_their_range_reach_all_of_it() -> None:
+    found = _first(lambda x: x.float() * 1.2, torch.tensor([0, 149, 7], dtype=torch.uint8))
+    assert found is not None
+    assert found[0].tolist() == [0, 255, 11]
+
+
 def test_nibbles_and_flags_in_bytes_stay() -> None:
     assert _first(lambda x: (x & 15).float(), torch.tensor([200, 17, 255], dtype=torch.uint8)) is None
     assert _first(lambda x: (x >> 4).float(), torch.tensor([20, 17, 25], dtype=torch.uint8)) is None

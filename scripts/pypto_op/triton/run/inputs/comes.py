@@ -27,7 +27,7 @@ class Comes:
     def by(
         self, move: str, index: int, inputs: Any, idle: dict[str, bool], seed: int, *, weights: bool = False
     ) -> tuple[str, Any]:
-        """Return the way by which inputs come to most of what is idle, and these; "" and None: none comes to anything.
+        """Return the way by which inputs come to most of what is idle, and these; "" and the own ones: none comes to anything.
 
         Args:
             move: `REACH` or `MEET`.
@@ -43,7 +43,8 @@ class Comes:
         else:
             ways = reaching.reaching(inputs, bounds, lambda: self._divisors, weights=weights)
         known = self._known.setdefault(index, {})
-        return reaching.chosen(ways, bounds, known, lambda name, moved: self._come_to(name, moved, seed))
+        name, moved = reaching.chosen(ways, bounds, known, lambda name, moved: self._come_to(name, moved, seed))
+        return name, moved if name else inputs
 
     @functools.cached_property
     def _divisors(self) -> list[float]:

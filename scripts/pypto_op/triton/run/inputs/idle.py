@@ -42,7 +42,7 @@ class Idle(DispatchMode):
     """Notes which operators, or sides of them, change nothing while it is active.
 
     Attributes:
-        found: by the operator's name, its side and its line in the task: whether it worked on whole numbers alone.
+        found: by the operator's name, its side and its place in the task: whether it worked on whole numbers alone.
         busy: the same of what did something in some call.
         unordered: which of equal elements is meant nobody knows.
         picks: an operator picks some of its elements (`sides.PICKS`).
@@ -56,6 +56,7 @@ class Idle(DispatchMode):
         self._path = str(path)
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
         self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
+        self._places_of: dict[tuple[str, int], list[int]] = {}  # by what an operator does, and its line: its instructions
         self._looks = False  # the reference uses such places
         self._orders: list[tuple[torch.Tensor, int, torch.Tensor, bool]] = []  # places, axis, elements, whether those were drawn
         self._made: set[int] = set()  # memory of what an operator computed
@@ -215,18 +216,23 @@ class Idle(DispatchMode):
         """Keep whether a call was idle; None: that cannot be said of it."""
         if idle is None:
             return
-        key = f"{what} in line {self._line()}"
+        line, instruction = self._place()
+        places = self._places_of.setdefault((what, line), [])
+        places += [] if instruction in places else [instruction]
+        turn = places.index(instruction)
+        key = f"{what} in line {line}{f', place {turn + 1}' if turn else ''}"
         if not idle or key in self.busy:
             self.busy.add(key)
             self.found.pop(key, None)
         else:
             self.found[key] = whole
 
-    def _line(self) -> int:
+    def _place(self) -> tuple[int, int]:
+        """Return the line of the task that is being executed, and the instruction: `(2 * i + s) / (a + b + s)` adds twice."""
         frame = sys._getframe(3)
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back  # type: ignore[assignment]
-        return 0 if frame is None else frame.f_lineno
+        return (0, 0) if frame is None else (frame.f_lineno, frame.f_lasti)
 
 
 def told(idle: Collection[str]) -> list[str]:

@@ -5,7 +5,6 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,8 +29,8 @@ TIMES = 3
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""
-_MISSES = 5
-"""One number of so many is none then."""
+_ASKS_FOR_INFINITY = ("isinf ", "isneginf ", "eq ")
+_TURNS = re.compile(rf"\({sides.TURN} (\d+)\)")
 _ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
 _FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
 _BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
@@ -39,6 +38,8 @@ _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
 _TINY = (8, 16, 24)
 """Every other slice is divided by two to this power, or by a little more."""
+_BEST = "topk "
+"""Scores of a router are probabilities and a bias: only one that is far below zero lets all of them be so."""
 _SHARE = 4
 """One whole number of so many meets a number of the files."""
 _NEAR, _NEARER = 1.37, 23
@@ -83,7 +84,7 @@ def within_reason(inputs: Any, idle: dict[str, bool]) -> dict[str, bool]:
     """
     floats = [tensor for tensor in tensors_of(inputs) if tensor.is_floating_point() and tensor.numel()]
     wide = any(tensor.dtype is not torch.float16 and bool(tensor.min() < 0 < tensor.max()) for tensor in floats)
-    needless = [name for name in idle if wide and f"({sides.FAR})" in name and not name.startswith(sides.OF_TWO)]
+    needless = [name for name in idle if wide and f"({sides.FAR})" in name and not name.startswith(sides.STABLE)]
     return {name: whole for name, whole in idle.items() if name not in needless}
 
 
@@ -115,10 +116,11 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{EXACT} multiples of {_HALVES[0]:g}", partial(_changed, inputs, partial(smaller.snap, _HALVES[0]))
         if all(f"({sides.AT})" in name for name in idle):
             return
+    if has(sides.BESIDE):  # what an optimizer keeps of squares, or of greatest elements, too
+        yield f"{WITHIN} tiny squares", partial(_changed, inputs, partial(smaller.shrink_squares, zero=True), scales=True)
     for power in _TINY if has(sides.BESIDE) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power, zero=True))
-    if has(sides.BESIDE):  # what an optimizer keeps of squares, too
-        yield f"{WITHIN} tiny squares", partial(_changed, inputs, partial(smaller.shrink_squares, zero=True), scales=True)
+    if has(sides.BESIDE):
         yield f"{WITHIN} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[1]))
         yield f"{WITHIN} tiny squares alone", partial(_changed, inputs, smaller.shrink_squares, scales=True)
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
@@ -128,22 +130,31 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
         yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring(), scales=has(sides.LOWER))
-    if floats:
+    if floats:  # a scale of zero shows more, where the reference takes it
+        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zeroing(count), scales=True)
         yield f"{WITHIN} zero", partial(_changed, inputs, smaller.zeroing(count))
+    if has(sides.GUARD):  # of a mask beside what it leaves, too
+        yield f"{WITHIN} nothing", partial(_changed, inputs, smaller.zeroing(count), flags=True)
+    shapes = {tensor.shape for tensor in tensors_of(inputs) if tensor.is_floating_point()}
+    for shape in shapes if any(name.startswith(_ASKS_FOR_INFINITY) for name in idle) else ():
+        yield f"{REACH} hidden {tuple(shape)}", partial(_changed, inputs, smaller.hiding(shape), scales=True)
+    for word in _TURNS.findall(" ".join(idle)):
+        for target, _ in enumerate(tensors_of(inputs)):
+            yield f"{WITHIN} turned {target} {word}", partial(signed.turned, inputs, target, int(word))
     for name, change in _CHANGES.items() if floats and not alone else ():
         yield name, partial(_changed, inputs, change.write, infinite=change.infinite)
     if has(sides.NAN) or any(name.startswith(_ASKS_FOR_NAN) for name in idle):
-        yield f"{REACH} nan", partial(_changed, inputs, _missing(), scales=True)
+        yield f"{REACH} nan", partial(_changed, inputs, smaller.missing(), scales=True)
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.EQUAL) else ():
         # the distance of equal rows is the root of what rounding leaves, in the reference, too
         far = any(sides.DISTANCE in name for name in idle if f"({sides.EQUAL})" in name)
         # and negative in one of some rows alone
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
-    for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE) else ():
-        yield f"{WITHIN} close {target}", partial(_equalled, inputs, target, 1.0, near=True)
-    if floats:
-        yield f"{WITHIN} zeros", partial(_changed, inputs, smaller.zeroing(count), scales=True)
+    # vectors that are alike, or opposite, come within a margin
+    for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE, sides.LOWER, sides.UPPER) and count > 1 else ():
+        for kind, sign in (("close", 1), ("opposite", -1)):
+            yield f"{WITHIN} {kind} {target}", partial(_equalled, inputs, target, 1.0, near=sign)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
     for step in _HALVES if has(sides.HALF) else ():
@@ -157,7 +168,7 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
     count = sum(skewed.movable(inputs))
     targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
     targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
-    far = any(f"({sides.SUNK})" in name for name in below)
+    far = any(f"({sides.SUNK})" in name or name.startswith(_BEST) for name in below)
     for name, (target, ends) in targets.items() if below else ():
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
         for most in ends if far else ():
@@ -282,19 +293,20 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool, zeros: bool
     return changed_copy(inputs, change)
 
 
-def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool = False) -> Any | None:
+def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool = False, flags: bool = False) -> Any | None:
     """Return inputs of the same layout, the floats among them changed; None where none can be.
 
     Args:
         write: into a copy, beside its tensor.
         scales: what may be a scale beside another tensor is changed, too.
+        flags: every float is, zeros and ones of a mask, too.
         infinite: what holds infinities or NaN already is changed, too.
     """
     movable = iter(skewed.movable(inputs, scales=scales))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         lost = infinite and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
-        if not next(movable) and not lost:
+        if not next(movable) and not lost and not (flags and tensor.is_floating_point()):
             return False
         write(copy, tensor)
         return True
@@ -302,10 +314,10 @@ def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool 
     return changed_copy(inputs, change)
 
 
-def _equalled(inputs: Any, target: int, first: float, *, near: bool = False) -> Any | None:
+def _equalled(inputs: Any, target: int, first: float, *, near: int = 0) -> Any | None:
     """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None.
 
-    `first` is the part of the rows; `near`: elements are only about as large as the others', each by another part of themselves.
+    `first` is the part of the rows; `near`: elements are only about as large as the others', of that sign.
     """
     tensors = tensors_of(inputs)
     meant = tensors[target]
@@ -322,7 +334,7 @@ def _equalled(inputs: Any, target: int, first: float, *, near: bool = False) -> 
             places = torch.arange(len(memory), device=memory.device)
             places = places[((places % _SHARE == 0) | (places < int(first * len(memory)))) & (places % len(others) == turn)]
             found = other[places % len(other)]
-            found = found * (1 + _NEAR * 2.0 ** -(2 + places % _NEARER)).to(found) if near else found
+            found = found * (1 + _NEAR * 2.0 ** -(2 + places % _NEARER)).to(found) * near if near else found
             memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
         return copy
 
@@ -337,17 +349,6 @@ def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIG
         memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
     else:
         memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
-
-
-def _missing() -> Write:
-    """Return what puts NaN in the place of some numbers, in each tensor in other places: what is greater is known then."""
-    turns = itertools.count()
-
-    def miss(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-        if not is_sorted(tensor):
-            memory_of(copy)[next(turns) % _MISSES :: _MISSES] = float("nan")
-
-    return miss
 
 
 def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -35,6 +35,8 @@ AT = "at the number"
 """Of a comparison of what was computed: elements that are exactly the number, where no rounding parts the two sides."""
 BESIDE = "beside a small number"
 """Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
+TURN = "turn of"
+"""Of a remainder: a whole number that it changes, before the one that it divides by."""
 OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE)
 """Sides to which zeros alone come, or what is nearly zero."""
 NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO)
@@ -43,8 +45,9 @@ WITHOUT = "without"
 """Before the number that an operator leaves out."""
 _EXP, _EXP2 = 89.0, 128.0
 """exp() of the first is infinite in float32, and so are 2 to the power of the second."""
-OF_TWO = ("logaddexp2",)
-"""They add powers of two, which are finite wherever the pass far from zero (`skewed.FAR`) comes to."""
+_OF_TWO = ("logaddexp2",)
+STABLE = (*_OF_TWO, "log_sigmoid", "softplus", "binary_cross_entropy_with_logits")
+"""They are called for their answers where an exponential overflows, however far that is (`skewed.FAR` does not come to each)."""
 _NOTHING = (None, None)
 Bounds = tuple[Any, Any]
 """Numbers or tensors below, and above which a side begins; None: there is none."""
@@ -118,7 +121,7 @@ _SOFT = (*_SUMS_OF_EXPONENTIALS, "sigmoid", "silu")
 _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "softplus": lambda args, kwargs: (None, max(_EXP, _SOFT_BOUND(args, kwargs)) / (_SOFT_FACTOR(args, kwargs) or 1.0)),
     **dict.fromkeys((*_SOFT, "logaddexp", "logcumsumexp"), lambda args, kwargs: (None, _EXP)),
-    **dict.fromkeys(OF_TWO, lambda args, kwargs: (None, _EXP2)),
+    **dict.fromkeys(_OF_TWO, lambda args, kwargs: (None, _EXP2)),
     "tanh": lambda args, kwargs: (-_EXP, _EXP),
     "binary_cross_entropy_with_logits": lambda args, kwargs: (-_EXP, _EXP),
     "log_sigmoid_forward": lambda args, kwargs: (-_EXP, None),
@@ -205,6 +208,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     """
     if name == "angle" and given.is_complex():
         return {LOWER: not _any(given.real, 0, above=False), UPPER: not _any(given.real, 0, above=True)}
+    if name in _SIGNS and given.is_complex():
+        return {ZERO: not bool((given == 0).any())}
     if not given.numel() or given.is_complex() or given.dtype is torch.bool:
         return {}
     if name in _GREATEST:
@@ -231,6 +236,9 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         if given.is_floating_point():
             return _guards(args, given) if name == "add" else {}
         return _wraps(_MAY_WRAP[name], given, _given(1, "other")(args, kwargs), out, kwargs.get("alpha", 1))
+    if name == "remainder" and not given.is_floating_point():
+        number = args[1]
+        return {f"{TURN} {number}": not _any(given, number - 1, above=True)} if type(number) is int and number > 1 else {}
     if name in _LEAVE_NAN_OUT:
         return {NAN: not bool(given.isnan().any())}
     if name in _ZEROS:

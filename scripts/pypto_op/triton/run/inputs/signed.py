@@ -100,16 +100,46 @@ def alike(inputs: Any) -> Any | None:
 
 
 def without_least(inputs: Any) -> Any | None:
-    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
+    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then.
+
+    Where they rise from zero, as the places at which segments begin do, two of them are equal.
+    """
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         if not holds_integers(tensor) or not tensor.numel():
             return False
         memory = memory_of(copy)
+        if _are_bounds(tensor):
+            memory[len(memory) // 2] = memory[len(memory) // 2 - 1]
+            return True
         least, steps = memory == memory.min(), memory.long().diff()
         if int(least.sum()) < 2 or not bool((steps < 0).any() and (steps > 0).any()):
             return False
         memory[least] = memory.max()
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def _are_bounds(tensor: torch.Tensor) -> bool:
+    """Whether whole numbers rise from zero, not one by one as places do."""
+    if tensor.dim() != 1 or len(tensor) < _EACH or int(tensor[0]):
+        return False
+    steps = tensor.long().diff()
+    return bool((steps > 0).all() and (steps != steps[0]).any())
+
+
+def turned(inputs: Any, target: int, number: int) -> Any | None:
+    """Return inputs of which the tensor of that place has its last whole numbers larger by a number: a ring goes round once."""
+    places = itertools.count()
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if next(places) != target or not holds_integers(tensor) or not tensor.numel():
+            return False
+        memory = memory_of(copy)
+        if int(memory.max()) + number > torch.iinfo(tensor.dtype).max:
+            return False
+        memory[len(memory) // 2 :] += number
         return True
 
     return changed_copy(inputs, change)

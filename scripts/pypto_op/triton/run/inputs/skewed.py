@@ -15,6 +15,7 @@ value depends on the value that it replaces alone, so equal and sorted values st
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -42,6 +43,11 @@ _FAR, _FAR_HALF = 128.0, 512.0
 """The greatest absolute value after `FAR`; a kernel must not square in float16 what the reference squares in float32."""
 _ENDS = {FAR: (_FAR, _FAR_HALF), MIDDLE: (_FAR, 16.0), LESS: (16.0, 8.0)}
 """The same, and that of float16, of each of them: squares of 16 stay finite in float16, and exp(8) does."""
+FARTHER, _FARTHER, _FARTHER_HALF = "farther", 2.0**20, 2.0**15
+"""The name of what `FAR` makes of inputs whose elements are only picked, and how far they reach then, and those of float16.
+
+The answer follows a power of two exactly. So a kernel that hides some elements behind 10,000 is wrong, and no rounding is.
+"""
 _FAR_ONE_SIGN = {FAR: 16.0, MIDDLE: 4.0, LESS: 4.0}
 """What `FAR`, or a lesser move, multiplies tensors of one sign by where none lies around zero: a series ends somewhere."""
 _LIFTED, _AXIS = 0.9, 8
@@ -126,6 +132,18 @@ def _multiplied(tensor: torch.Tensor, move: str) -> float:
     return times if (times := _FAR_ONE_SIGN[move]) * float(tensor.abs().max()) <= _FAR else 1.0
 
 
+def farther(inputs: Any) -> tuple[str, Any | None]:
+    """Return what larger inputs than `FAR` makes are called, by which power of two they are so, and them; None: none can be."""
+    tensors, sides = tensors_of(inputs), [_side(tensor) for tensor in tensors_of(inputs)]
+    wanted = {0} if 0 in sides else {-1, 1}
+    most = max((float(one.abs().max()) for one, side in zip(tensors, sides, strict=True) if side in wanted), default=0.0)
+    power = math.floor(math.log2((_FARTHER_HALF if has_half(inputs) else _FARTHER) / most)) if most else 0
+    if power < 1:
+        return FARTHER, None
+    left = iter(sides)
+    return f"{FARTHER} {power}", map_tensors(inputs, lambda tensor: tensor * (2.0**power if next(left) in wanted else 1))
+
+
 def has_half(inputs: Any) -> bool:
     """Whether there is a float16: its squares overflow soon, also where the answer only follows the inputs' scale."""
     return any(tensor.dtype is torch.float16 for tensor in tensors_of(inputs))
@@ -146,6 +164,14 @@ def scaled(inputs: Any) -> tuple[Any, float]:
 def follows_scale(before: Any, after: Any, factor: float) -> bool:
     """Whether larger inputs change what a reference returns by a power of their factor alone: then no rounding is magnified."""
     return all(_follows(*pair, factor) for pair in zip(tensors_of(before), tensors_of(after), strict=True))
+
+
+def follows_exactly(before: Any, after: Any, power: int) -> bool:
+    """Whether inputs that are larger by a power of two change what a reference returns by such powers, and by nothing else."""
+    pairs = zip(tensors_of(before), tensors_of(after), strict=True)
+    return all(
+        any(torch.equal(one * 2.0 ** (power * times) if times else one, other) for times in (0, 1, 2)) for one, other in pairs
+    )
 
 
 def _follows(before: torch.Tensor, after: torch.Tensor, factor: float) -> bool:

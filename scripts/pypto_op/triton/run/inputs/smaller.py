@@ -15,6 +15,8 @@ _LOST = (float("nan"), float("inf"), float("-inf"))
 _EACH = 4
 """Every other slice of so many is smaller than the one before by a factor of four."""
 _SQUARES = 52
+_MISSES = 5
+"""One number of so many is none then."""
 _LEVELS = 4
 """So many different values has an input whose elements shall be alike."""
 
@@ -67,6 +69,28 @@ def snap(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
     if not is_ordered(tensor):
         memory = memory_of(copy)
         memory.copy_((memory / step).round() * step)
+
+
+def missing() -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what puts NaN in the place of some numbers, in each tensor in other places: what is greater is known then."""
+    turns = itertools.count()
+
+    def miss(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if not is_sorted(tensor):
+            memory_of(copy)[next(turns) % _MISSES :: _MISSES] = float("nan")
+
+    return miss
+
+
+def hiding(shape: torch.Size) -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return what puts minus infinity into tensors of that shape: a logarithm of nothing, now in one and now in two of them."""
+    turns = itertools.count()
+
+    def hide(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+        if tensor.shape == shape and not is_sorted(tensor):
+            memory_of(copy)[:: 2 + next(turns) % 2] = float("-inf")
+
+    return hide
 
 
 def lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -208,11 +208,9 @@ def _reach(memory: torch.Tensor, most: int) -> bool:
 
 def _fill(memory: torch.Tensor, greatest: int, limit: int) -> bool:
     """Let bytes that become floats reach the end of their range: a task may draw codes of four bits for weights of eight."""
-    factor = limit // greatest
-    if factor > 1:
-        wide = memory.to(torch.int16)
-        memory.copy_(wide.sign() * (wide.abs() * factor + limit % greatest).clamp(max=limit))
-    return factor > 1
+    wide = memory.to(torch.int32)
+    memory.copy_(wide.sign() * (wide.abs() * limit // greatest).clamp(max=limit))
+    return greatest < limit
 
 
 def _repeat(memory: torch.Tensor) -> bool:

@@ -90,6 +90,10 @@ class Suits:
         if move == unread.MOVE:
             pairs = zip(tensors_of(found), tensors_of(self._tried(own, seed, None)), strict=True)
             return not all(torch.equal(one, other) for one, other in pairs)
+        if move.startswith(f"{skewed.FARTHER} "):
+            exact = skewed.follows_exactly(self._tried(own, seed, None), found, int(move.split()[1]))
+            self.picked |= {index} if exact and not _is_short(moved) else set()
+            return exact
         if move == skewed.FAR and index in self.picks:
             self._note_picked(index, moved, own, seed)
         return True
@@ -98,8 +102,11 @@ class Suits:
         """Note a reference whose answer follows the scale of the inputs, beside picking some: no rounding is magnified."""
         larger, factor = skewed.scaled(own)
         follows = skewed.follows_scale(self._tried(own, seed, None), self._tried(larger, seed, None), factor)
-        short = any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(moved))
-        self.picked |= {index} if follows and not short else set()
+        self.picked |= {index} if follows and not _is_short(moved) else set()
+
+
+def _is_short(inputs: Any) -> bool:
+    return any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(inputs))
 
 
 def _shapes(found: Any) -> list[torch.Size]:

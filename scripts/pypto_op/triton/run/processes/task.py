@@ -242,13 +242,12 @@ class Task:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
         if move == stretched.MOVE:
-            ways = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
-            return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
+            stretches = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
+            return move if any(self._suit(index, name, moved, seed) for name, moved in stretches) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
-            name, moved = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed, weights=weights)
-            self._inputs = moved if name else self._inputs
+            name, self._inputs = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed, weights=weights)
             self._turn(seed, on=reaching.WEIGHTS in name)
             return name.partition(" ")[0]
         elif move == whole.MOVE:
@@ -260,10 +259,11 @@ class Task:
             moved = skewed.skewed(self._inputs, move)
             if moved is not None and move in (skewed.LOW, skewed.HIGH):
                 moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
-        if self._suit(index, move, moved, seed):
-            return move
-        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and index in self._suits.overflowed else ()
-        return move if any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
+        taken = self._suit(index, move, moved, seed)
+        if move == skewed.FAR and index in self._suits.picks:
+            taken = self._suit(index, *skewed.farther(self._inputs), seed) or taken
+        lesser = skewed.OF_FAR[1:] if move == skewed.FAR and not taken and index in self._suits.overflowed else ()
+        return move if taken or any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
 
     def _comes_to(self, name: str, moved: Any, seed: int) -> set[str]:
         """Return what the inputs of a way, and its weights, come to; then the model is a new one of its own weights."""
