@@ -319,16 +319,7 @@ def _become_server(python: str, fd: int, request: dict[str, object], root: str, 
     os.closerange(4, 1024)
     os.chdir(folder or "/")
     resident = folder if _resident() else ""
-    arguments = [
-        python,
-        "-s",
-        "-m",
-        "pypto_op_lint.server",
-        str(request["workspace"]),
-        root,
-        resident,
-        folder,
-    ]
+    arguments = [python, "-s", "-m", "pypto_op_lint.server", str(request["workspace"]), root, resident, folder]
     os.execve(python, arguments, wire.server_environment(root))
 
 

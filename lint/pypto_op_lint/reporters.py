@@ -95,11 +95,7 @@ def as_sarif(result: LintResult) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [_sarif_result(finding, used) for finding in result.findings],
     }
-    document = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [run],
-    }
+    document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 

@@ -160,10 +160,6 @@ class OperatorFiles:
         ws = self.ws
         paths = [ws.spec, ws.api_report, ws.golden, ws.golden_perf_report, ws.design, ws.interfaces]
         paths += [ws.test_inputs, ws.suite, ws.impl, ws.test, ws.readme, ws.memory, ws.state]
-        for pattern in (
-            f"{ws.name}_module*_impl.py",
-            f"{ws.name}_module*_golden.py",
-            f"test_{ws.name}_module*.py",
-        ):
+        for pattern in (f"{ws.name}_module*_impl.py", f"{ws.name}_module*_golden.py", f"test_{ws.name}_module*.py"):
             paths += sorted(ws.modules_dir.glob(pattern))
         return [unit for path in paths if (unit := self.existing(path)) is not None]

@@ -102,11 +102,7 @@ def local_answer(request: dict[str, object], cause: str, problem: str) -> bytes:
 
 def deny(reason: str) -> bytes:
     """Return the answer that keeps a tool from running."""
-    decision = {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": "deny",
-        "permissionDecisionReason": reason,
-    }
+    decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
     return answer({"hookSpecificOutput": decision})
 
 

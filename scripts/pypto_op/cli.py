@@ -56,10 +56,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
     "doctor": ("pypto_op.install.doctor_command:doctor", "say what this machine can do"),
     "script": ("pypto_op.backends.commands:script", "run a Python file that was written for the device, here"),
-    "extract-pypto-calls": (
-        "pypto_op.review.commands:extract_pypto_calls",
-        "list the pypto calls of a file in order",
-    ),
+    "extract-pypto-calls": ("pypto_op.review.commands:extract_pypto_calls", "list the pypto calls of a file in order"),
     "fill-memory": ("pypto_op.review.commands:fill_memory", "write into MEMORY.md what a kernel's file shows of itself"),
     "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
     "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),

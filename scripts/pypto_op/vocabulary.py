@@ -250,13 +250,7 @@ class Artifact(Word):
 DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "bool", "int")
 """Dtype words that module_interfaces.yaml and the suite may use. The seed's seven, plus int8 and uint8."""
 
-DTYPE_ALIASES = {
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "half": "float16",
-    "float": "float32",
-}
+DTYPE_ALIASES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "half": "float16", "float": "float32"}
 """Short words that SPEC.md and people use, and the word they stand for."""
 
 HEAVY_OPS = ("matmul", "cross_tile_reduce", "softmax", "scan", "recurrence", "outer_product")

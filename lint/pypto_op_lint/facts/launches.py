@@ -21,13 +21,7 @@ MANY = 1_000_000
 """Stands for "as often as a loop runs"."""
 
 _LOOP_NODES = (cst.For, cst.While, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
-_CALLS_EACH = {
-    "builtins.map",
-    "builtins.filter",
-    "functools.reduce",
-    "itertools.starmap",
-    "itertools.accumulate",
-}
+_CALLS_EACH = {"builtins.map", "builtins.filter", "functools.reduce", "itertools.starmap", "itertools.accumulate"}
 
 
 _POOL_METHODS = {"map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async"}
@@ -311,7 +305,4 @@ def _join(branches: Sequence[_Paths]) -> _Paths:
 
 
 def _after(first: Count, paths: _Paths) -> _Paths:
-    return (
-        first.then(paths[0]) if paths[0] is not None else None,
-        first.then(paths[1]) if paths[1] is not None else None,
-    )
+    return (first.then(paths[0]) if paths[0] is not None else None, first.then(paths[1]) if paths[1] is not None else None)

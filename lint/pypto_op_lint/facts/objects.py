@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from pypto_op_lint.facts import custom_ops
-from pypto_op_lint.facts.values import (
-    ANY,
-    NOTHING_KNOWN,
-    UNKNOWN,
-    Cls,
-    Const,
-    Func,
-    Instance,
-    Member,
-    Path,
-    Seq,
-    Table,
-    Value,
-)
+from pypto_op_lint.facts.values import ANY, NOTHING_KNOWN, UNKNOWN, Cls, Const, Func, Instance, Member, Path, Seq, Table, Value
 from pypto_op_lint.tree import Scope, Tree
 
 if TYPE_CHECKING:

@@ -10,14 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pypto_op.workspace import OP_NAME, OPERATORS_DIR, OpWorkspace, operators_in
-from pypto_op_lint.concerns import (
-    ACCOUNT_FOLDER,
-    KEY_NAME,
-    depends_on_process,
-    is_operator,
-    makes_operator,
-    operator_candidate,
-)
+from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME, depends_on_process, is_operator, makes_operator, operator_candidate
 from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")

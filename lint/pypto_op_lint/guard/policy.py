@@ -237,9 +237,7 @@ class Policy:
         globs = self.role.workspace_globs
         if not globs:
             return refusal(
-                f"{self.role.name} writes inside custom/<op>/ only",
-                at.path,
-                "put scratch files under custom/<op>/_debug/",
+                f"{self.role.name} writes inside custom/<op>/ only", at.path, "put scratch files under custom/<op>/_debug/"
             )
         workspace = self.around.workspace
         if at.path.is_relative_to(workspace) and match_suffix(globs, at.path.relative_to(workspace).as_posix(), "")[0]:

@@ -40,11 +40,7 @@ class WrapperExported(Rule):
     VALID = [
         Valid(impl()),
         Valid(impl(wrapper=WRAPPER.replace("demo_wrapper", "_run") + "\n\ndemo_wrapper = _run\n")),
-        Valid(
-            impl(wrapper=WRAPPER.replace("demo_wrapper", "demo_module12_wrapper")),
-            artifact=Artifact.MODULE_IMPL,
-            phase=2,
-        ),
+        Valid(impl(wrapper=WRAPPER.replace("demo_wrapper", "demo_module12_wrapper")), artifact=Artifact.MODULE_IMPL, phase=2),
     ]
     INVALID = [
         Invalid(impl(wrapper=WRAPPER.replace("demo_wrapper", "run_demo"))),

@@ -82,10 +82,7 @@ class SpecComplete(Rule):
     MESSAGE = "SPEC.md is incomplete"
     FIX_HINT = "complete SPEC.md: front matter, and sections on formula, inputs and outputs, and precision"
 
-    VALID = [
-        Valid(_FRONT + _BODY, artifact=Artifact.SPEC),
-        Valid(_FRONT + _CHINESE, artifact=Artifact.SPEC),
-    ]
+    VALID = [Valid(_FRONT + _BODY, artifact=Artifact.SPEC), Valid(_FRONT + _CHINESE, artifact=Artifact.SPEC)]
     INVALID = [
         Invalid("# demo\nDo it.\n", artifact=Artifact.SPEC),
         Invalid(_FRONT + _BODY.replace("## 3. Precision", "## 3. Speed"), artifact=Artifact.SPEC),

@@ -70,11 +70,7 @@ class ApiReportComplete(Rule):
         Invalid("# report\n", artifact=Artifact.API_REPORT),
         Invalid(_REPORT.replace("## Tiling\n\n[64, 128]\n", ""), artifact=Artifact.API_REPORT),
         Invalid(_REPORT.replace("Rank 2.\n", ""), artifact=Artifact.API_REPORT),
-        Invalid(
-            _REPORT.replace(_ROW, "| 1 | erfc(x) | - | unsupported | |"),
-            artifact=Artifact.API_REPORT,
-            lines=(11,),
-        ),
+        Invalid(_REPORT.replace(_ROW, "| 1 | erfc(x) | - | unsupported | |"), artifact=Artifact.API_REPORT, lines=(11,)),
     ]
 
     def check_file(self) -> None:

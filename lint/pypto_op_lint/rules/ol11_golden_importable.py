@@ -60,9 +60,7 @@ class GoldenImportable(Rule):
     VALID = [
         Valid(GOLDEN, artifact=Artifact.GOLDEN),
         Valid(
-            "import math\n\n\ndef demo_module12_golden(x):\n    return math.exp(x)\n",
-            artifact=Artifact.MODULE_GOLDEN,
-            phase=2,
+            "import math\n\n\ndef demo_module12_golden(x):\n    return math.exp(x)\n", artifact=Artifact.MODULE_GOLDEN, phase=2
         ),
     ]
     INVALID = [

@@ -84,10 +84,7 @@ class DesignComplete(Rule):
         Invalid(DESIGN.replace("## 3. Tiling\n\n[64, 128]\n", ""), artifact=Artifact.DESIGN),
         Invalid(DESIGN.replace("[64, 128]\n", ""), artifact=Artifact.DESIGN),
         Invalid(DESIGN.replace("L1 to L5.", "TODO"), artifact=Artifact.DESIGN),
-        Invalid(
-            DESIGN.replace("## 1.", "```\n## 1.").replace("One exp.", "One exp.\n```"),
-            artifact=Artifact.DESIGN,
-        ),
+        Invalid(DESIGN.replace("## 1.", "```\n## 1.").replace("One exp.", "One exp.\n```"), artifact=Artifact.DESIGN),
     ]
 
     def check_file(self) -> None:

@@ -43,10 +43,7 @@ class ConstructionBeforeE2e(Rule):
     MESSAGE = "stage 5 is not completed"
     FIX_HINT = "complete stage 5 first: `pypto-op state complete_stage --stage 5`"
 
-    VALID = [
-        Valid(impl(), files={".orchestrator_state.json": _state("completed")}, **_GATE),
-        Valid(impl(), **_GATE),
-    ]
+    VALID = [Valid(impl(), files={".orchestrator_state.json": _state("completed")}, **_GATE), Valid(impl(), **_GATE)]
     INVALID = [
         Invalid(impl(), files={".orchestrator_state.json": _state("in_progress")}, **_GATE),
         Invalid(impl(), files={".orchestrator_state.json": "[]"}, **_GATE),

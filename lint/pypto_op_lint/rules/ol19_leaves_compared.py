@@ -78,11 +78,7 @@ class LeavesCompared(Rule):
             artifact=Artifact.TEST,
         ),
         Invalid(TEST.replace('tensor_name="out"', '"out"'), artifact=Artifact.TEST),
-        Invalid(
-            TEST.replace(f'result = {_CALL}\n    assert result["all_close"]', _CALL),
-            artifact=Artifact.TEST,
-            status="WARN",
-        ),
+        Invalid(TEST.replace(f'result = {_CALL}\n    assert result["all_close"]', _CALL), artifact=Artifact.TEST, status="WARN"),
         Invalid(TEST.replace('assert result["all_close"]', 'assert (result["all_close"], "differs")'), artifact=Artifact.TEST),
         Invalid(
             TEST.replace(

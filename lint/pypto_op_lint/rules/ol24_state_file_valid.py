@@ -54,10 +54,7 @@ class StateFileValid(Rule):
     MESSAGE = "the state file is not valid"
     FIX_HINT = _REMEDY
 
-    VALID = [
-        Valid(_with(), artifact=Artifact.STATE),
-        Valid(_with(stage5_phases=...), artifact=Artifact.STATE),
-    ]
+    VALID = [Valid(_with(), artifact=Artifact.STATE), Valid(_with(stage5_phases=...), artifact=Artifact.STATE)]
     INVALID = [
         Invalid("[]", artifact=Artifact.STATE),
         Invalid("{not json", artifact=Artifact.STATE),

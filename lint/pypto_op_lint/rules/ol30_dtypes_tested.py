@@ -62,11 +62,7 @@ class DtypesTested(Rule):
     ]
     INVALID = [
         Invalid(TEST, artifact=Artifact.TEST, files={"SPEC.md": _SPEC.format("float32, float16")}),
-        Invalid(
-            TEST + "\n# torch.bfloat16\n",
-            artifact=Artifact.TEST,
-            files={"SPEC.md": _SPEC.format("float32, bf16")},
-        ),
+        Invalid(TEST + "\n# torch.bfloat16\n", artifact=Artifact.TEST, files={"SPEC.md": _SPEC.format("float32, bf16")}),
     ]
 
     def check_file(self) -> None:

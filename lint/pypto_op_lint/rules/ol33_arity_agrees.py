@@ -42,10 +42,7 @@ class ArityAgrees(Rule):
     ]
     INVALID = [
         Invalid(impl(), files={"demo_golden.py": "def demo_golden(x, y):\n    return x + y\n"}),
-        Invalid(
-            impl().replace("def demo_wrapper(x)", "def demo_wrapper(x, block, device)"),
-            files={"demo_golden.py": GOLDEN},
-        ),
+        Invalid(impl().replace("def demo_wrapper(x)", "def demo_wrapper(x, block, device)"), files={"demo_golden.py": GOLDEN}),
     ]
 
     def check_file(self) -> None:

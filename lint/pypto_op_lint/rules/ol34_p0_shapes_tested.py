@@ -65,10 +65,7 @@ class P0ShapesTested(Rule):
         Invalid(TEST, artifact=Artifact.TEST, files={"SPEC.md": _SPEC.format("[]")}),
         Invalid(TEST, artifact=Artifact.TEST, files={"SPEC.md": _SPEC.format("soon")}),
         Invalid(
-            TEST + "\n# 4096, 512\n",
-            artifact=Artifact.TEST,
-            files={"SPEC.md": _SPEC.format("[[4096, 512]]")},
-            status="WARN",
+            TEST + "\n# 4096, 512\n", artifact=Artifact.TEST, files={"SPEC.md": _SPEC.format("[[4096, 512]]")}, status="WARN"
         ),
     ]
 
@@ -80,11 +77,7 @@ class P0ShapesTested(Rule):
         shapes = data.get("p0_shapes")
         sizes = [s for s in (set(_sizes(shape)) for shape in shapes) if s] if isinstance(shapes, list) else []
         if not sizes:
-            self.report(
-                None,
-                "SPEC.md has no usable p0_shapes",
-                hint="write p0_shapes in SPEC.md: symbol -> size, or lists",
-            )
+            self.report(None, "SPEC.md has no usable p0_shapes", hint="write p0_shapes in SPEC.md: symbol -> size, or lists")
             return
         numbers = self._numbers()
         fixed = set(self._fixed_sizes())

@@ -58,10 +58,7 @@ class ModuleTrio(Rule):
             TEST,
             artifact=Artifact.MODULE_TEST,
             phase=1,
-            files={
-                "eval/module_interfaces.yaml": _TWO,
-                **{k: v for k, v in _TRIOS.items() if "test_" not in k},
-            },
+            files={"eval/module_interfaces.yaml": _TWO, **{k: v for k, v in _TRIOS.items() if "test_" not in k}},
         ),
     ]
     INVALID = [
@@ -74,11 +71,7 @@ class ModuleTrio(Rule):
             **_GATE,
         ),
         Invalid(impl(), files={"DESIGN.md": "**Decision**: module_count = 2\n"}, **_GATE),
-        Invalid(
-            impl(),
-            files={"eval/module_interfaces.yaml": _TWO, **_TRIOS, "modules/demo_module1_impl.py": "\n"},
-            **_GATE,
-        ),
+        Invalid(impl(), files={"eval/module_interfaces.yaml": _TWO, **_TRIOS, "modules/demo_module1_impl.py": "\n"}, **_GATE),
         Invalid(TEST, artifact=Artifact.MODULE_TEST, phase=1),
     ]
 

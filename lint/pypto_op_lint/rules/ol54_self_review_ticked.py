@@ -61,9 +61,7 @@ class SelfReviewTicked(Rule):
     VALID = [
         Valid(_REVIEW, artifact=Artifact.MEMORY, **_GATE),
         Valid(
-            _REVIEW.replace("- [x] all", "2. [X] all").replace("...", "…").replace("M1", "M_1"),
-            artifact=Artifact.MEMORY,
-            **_GATE,
+            _REVIEW.replace("- [x] all", "2. [X] all").replace("...", "…").replace("M1", "M_1"), artifact=Artifact.MEMORY, **_GATE
         ),
     ]
     INVALID = [

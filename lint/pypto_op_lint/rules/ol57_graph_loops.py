@@ -93,10 +93,7 @@ class GraphLoops(Rule):
         Invalid(_helper("    one = lambda t: pypto.exp(t)\n    out[:] = list(map(one, [x]))[0]")),
         Invalid(_helper("    out[:] = list(map(pypto.exp, [x]))[0]")),
         Invalid(
-            impl(
-                _HELPED,
-                before="def _body(x, out, n=4):\n    out[:] = pypto.exp(x)\n    if n:\n        _body(x, out, n - 1)\n",
-            )
+            impl(_HELPED, before="def _body(x, out, n=4):\n    out[:] = pypto.exp(x)\n    if n:\n        _body(x, out, n - 1)\n")
         ),
         Invalid(
             impl(

@@ -109,9 +109,7 @@ def _read_launch(output: Path) -> dict[str, float | int] | None:
 def _tasks(core: dict[str, list[dict[str, int]]]) -> list[_Task]:
     return [
         _Task(
-            (int(task.get("seqNo", 0)), int(task["taskId"])),
-            task["execStart"] / CYCLES_PER_US,
-            task["execEnd"] / CYCLES_PER_US,
+            (int(task.get("seqNo", 0)), int(task["taskId"])), task["execStart"] / CYCLES_PER_US, task["execEnd"] / CYCLES_PER_US
         )
         for task in core["tasks"]
         if task["execEnd"] >= task["execStart"]

@@ -37,11 +37,7 @@ def keep(pypto_dir: Path, workspace: OpWorkspace, case_id: str, ran: Mapping[str
     folder = workspace.failure_dir(case_id)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    texts = {
-        "outcome.txt": f"{result.outcome}: {result.detail}\n",
-        "stdout.txt": result.stdout,
-        "stderr.txt": result.stderr,
-    }
+    texts = {"outcome.txt": f"{result.outcome}: {result.detail}\n", "stdout.txt": result.stdout, "stderr.txt": result.stderr}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", errors="replace")
     left_out = sorted(set(_copy_telling(pypto_dir, folder)))

@@ -131,11 +131,7 @@ class SimTools:
         }
         # pypto's own log: errors only, to the worker's output instead of files under the home directory.
         # what the environment of a simulating process needs
-        self.variables = {
-            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
-            "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
-            _LOG_LEVEL: "3",
-        }
+        self.variables = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "ASCEND_SLOG_PRINT_TO_STDOUT": "1", _LOG_LEVEL: "3"}
         if tools:
             path = f"{tools.bin_dir}:{_search_path()}"
             self.variables |= {"PATH": path, "PYPTO_OP_CXX": compiler}

@@ -7,15 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from pypto_op.comparison.numbers import (
-    all_finite,
-    as_int64,
-    as_wide,
-    count_nan_inf,
-    int_distance,
-    special_kind,
-    ulp_distance,
-)
+from pypto_op.comparison.numbers import all_finite, as_int64, as_wide, count_nan_inf, int_distance, special_kind, ulp_distance
 from pypto_op.comparison.rules import Rule
 from pypto_op.comparison.walk import pieces
 

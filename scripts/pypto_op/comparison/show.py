@@ -19,14 +19,7 @@ def report_lines(comparison: TensorComparison, extra: dict[str, Any]) -> list[st
     shape = "x".join(map(str, comparison.shape)) or "0-d"
     lines = [f"{comparison.name} [{comparison.dtype} {shape}] {verdict} under {comparison.policy}"]
     if comparison.max_abs_diff is not None:
-        metrics = (
-            "max_abs_diff",
-            "max_rel_diff",
-            "rel_to_scale",
-            "max_violation",
-            "fail_fraction",
-            "sign_bias",
-        )
+        metrics = ("max_abs_diff", "max_rel_diff", "rel_to_scale", "max_violation", "fail_fraction", "sign_bias")
         lines.append("  " + "  ".join(f"{key}={getattr(comparison, key):.3g}" for key in metrics))
     lines += [f"  {line}" for line in comparison.message.splitlines()[1:] if line]
     if comparison.max_abs_diff is None:

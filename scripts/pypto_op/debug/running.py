@@ -31,11 +31,7 @@ TENSORS: Mapping[str, Any] = {
 }
 """The result of every operation of the tensor graph, in the order in which the calculator ran them."""
 
-GRAPHS: Mapping[str, Any] = {
-    "verify": {"enable_pass_verify": False},
-    "debug": {"compile_debug_mode": 1},
-    "stage": "TENSOR_GRAPH",
-}
+GRAPHS: Mapping[str, Any] = {"verify": {"enable_pass_verify": False}, "debug": {"compile_debug_mode": 1}, "stage": "TENSOR_GRAPH"}
 """The recorded graph, with the kernel's lines; nothing is computed."""
 
 PASSES = ("ExpandFunction", "SplitK", "L1CopyInReuseMerge", "InferDynShape", "InferParamIndex", "CodegenPreproc")

@@ -166,10 +166,7 @@ def precision_debug(
 
     def judged(file: Path) -> dict[str, Any]:
         report = file.with_suffix(".json") if file.parent == folder else folder / "kernel.json"
-        return _state(
-            verify_operator(ws, Request((Mode.SIM,), file, subject.phase, case=case, seed=SEED, report=report)),
-            case,
-        )
+        return _state(verify_operator(ws, Request((Mode.SIM,), file, subject.phase, case=case, seed=SEED, report=report)), case)
 
     demand_numbers()
     before = judged(subject.impl)

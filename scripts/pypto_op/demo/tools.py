@@ -65,11 +65,7 @@ class Tools:
 
     def _run(self, *words: str, allowed: tuple[ExitCode, ...]) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            own_python.running("pypto_op.cli", *words),
-            cwd=self._workspace,
-            capture_output=True,
-            text=True,
-            check=False,
+            own_python.running("pypto_op.cli", *words), cwd=self._workspace, capture_output=True, text=True, check=False
         )
         if done.returncode not in [int(code) for code in allowed]:
             raise InfraError(

@@ -117,13 +117,7 @@ def _words(given: Sequence[str]) -> list[str]:
 @click.option("--cross-tile-reduce", type=click.IntRange(0, 1000), help="Count of a person, instead of the found one.")
 @click.option("--dtype", default="float32", show_default=True, help="Dtype of the vector work.")
 @_AS_JSON
-def design_params(
-    golden: Path,
-    state_groups: int | None,
-    cross_tile_reduce: int | None,
-    dtype: str,
-    as_json: bool,
-) -> int:
+def design_params(golden: Path, state_groups: int | None, cross_tile_reduce: int | None, dtype: str, as_json: bool) -> int:
     """Compute signals, total, module_count and first tiles from GOLDEN.
 
     What SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) beside it leave open of that is written there.

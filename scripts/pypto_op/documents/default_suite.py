@@ -226,16 +226,8 @@ def _vary(spec: Spec, base: Sizes, size: int) -> Sizes:
 
 
 def _edges(tile: int) -> list[tuple[str, int]]:
-    return [
-        ("one", 1),
-        (f"tile{tile}_minus_1", tile - 1),
-        (f"tile{tile}", tile),
-        (f"tile{tile}_plus_1", tile + 1),
-    ]
+    return [("one", 1), (f"tile{tile}_minus_1", tile - 1), (f"tile{tile}", tile), (f"tile{tile}_plus_1", tile + 1)]
 
 
 def _between(tile: int) -> list[tuple[str, int]]:
-    return [
-        (f"two_tile{tile}_minus_1", 2 * tile - 1),
-        (f"two_tile{tile}_plus_1", 2 * tile + 1),
-    ]
+    return [(f"two_tile{tile}_minus_1", 2 * tile - 1), (f"two_tile{tile}_plus_1", 2 * tile + 1)]

@@ -43,12 +43,7 @@ def split(text: str, *, file: Path | str | None = None) -> tuple[dict[str, Any],
     data = parse_yaml("\n".join(lines[1 : end - 1]), file=file, first_line=2)
     if not isinstance(data, dict):
         found = "empty" if data is None else f"a {type(data).__name__}"
-        raise ContractError(
-            f"the front matter is {found}, not a mapping",
-            file=file,
-            where="line 1",
-            remedy="write `key: value`",
-        )
+        raise ContractError(f"the front matter is {found}, not a mapping", file=file, where="line 1", remedy="write `key: value`")
     return data, "\n".join(lines[end:]), end + 1
 
 

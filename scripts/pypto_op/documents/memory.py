@@ -196,10 +196,7 @@ def _row(cells: list[str], header: Sequence[str], target: Section, path: Path, n
         cells = [_timestamp(now), *cells]
     if len(cells) != len(header):
         raise ContractError(
-            f"{len(cells)} cells for {len(header)} columns",
-            file=path,
-            where=target.title,
-            remedy=f"give {', '.join(header)}",
+            f"{len(cells)} cells for {len(header)} columns", file=path, where=target.title, remedy=f"give {', '.join(header)}"
         )
     if any("\n" in cell or len(cell) > 2000 for cell in cells):
         raise ContractError("a cell is one line of at most 2000 characters", file=path, where=target.title)

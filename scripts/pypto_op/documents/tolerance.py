@@ -69,9 +69,4 @@ def _limits(matrices: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, 
 
 
 def _clash(problem: str, file: Path | str | None) -> ContractError:
-    return ContractError(
-        problem,
-        file=file,
-        where="tolerance",
-        remedy="write {atol, rtol}, a pair per dtype, or {policy: name}",
-    )
+    return ContractError(problem, file=file, where="tolerance", remedy="write {atol, rtol}, a pair per dtype, or {policy: name}")

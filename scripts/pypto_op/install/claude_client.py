@@ -27,10 +27,7 @@ def marketplace_name(target: Path) -> str:
 def entries(target: Path, marketplace: str) -> Tables:
     """Return what the settings file must say for the client to load the plugin."""
     source = {"source": "directory", "path": str(target / CLAUDE_PLUGIN)}
-    return {
-        "extraKnownMarketplaces": {marketplace: {"source": source}},
-        "enabledPlugins": {f"{_PLUGIN}@{marketplace}": True},
-    }
+    return {"extraKnownMarketplaces": {marketplace: {"source": source}}, "enabledPlugins": {f"{_PLUGIN}@{marketplace}": True}}
 
 
 def find(name: str) -> str:

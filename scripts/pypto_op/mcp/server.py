@@ -112,11 +112,7 @@ def _answer(tool: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         result = work()
     except PyptoOpError as error:
-        result = {
-            "ok": False,
-            "error": error.one_line()[:1000],
-            "kind": "infra" if isinstance(error, InfraError) else "refused",
-        }
+        result = {"ok": False, "error": error.one_line()[:1000], "kind": "infra" if isinstance(error, InfraError) else "refused"}
     except Exception as error:  # a path of a call may hold what no path can: NUL, half of a character, a thousand letters
         said = " ".join(f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode().split())[:500]
         remedy = "check the paths and words of the call; if they are right, report this as a fault of pypto-op"

@@ -48,13 +48,7 @@ def state_transition(action: str, op_dir: str, token: str | None, given: Mapping
         return audit.replay(op_dir)
     if action == advancing.ADVANCE:
         return advancing.advance(op_dir, modes=given["modes"], token=token or os.environ.get(TOKEN_ENV))
-    return service.transition(
-        op_dir,
-        action,
-        token=token or os.environ.get(TOKEN_ENV),
-        require_token=action == "init",
-        **given,
-    )
+    return service.transition(op_dir, action, token=token or os.environ.get(TOKEN_ENV), require_token=action == "init", **given)
 
 
 def verify(

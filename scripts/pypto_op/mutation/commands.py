@@ -35,10 +35,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
 @click.option(
-    "--seconds",
-    type=Amount(0),
-    metavar="N",
-    help="Begin no mutant N seconds after the start; default 360; 0: try all.",
+    "--seconds", type=Amount(0), metavar="N", help="Begin no mutant N seconds after the start; default 360; 0: try all."
 )
 @click.option("--all-cases", is_flag=True, help="Ask every case about each mutant: how many kill it, not only the first.")
 @click.option(

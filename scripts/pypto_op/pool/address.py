@@ -71,10 +71,6 @@ class PoolType(click.ParamType[Address]):
 
 
 pool_option = click.option(
-    "--pool",
-    type=PoolType(),
-    default="local",
-    metavar="POOL",
-    help=f"Where jobs run: {WORDS}; default: local.",
+    "--pool", type=PoolType(), default="local", metavar="POOL", help=f"Where jobs run: {WORDS}; default: local."
 )
 """`--pool` of every command whose jobs may run elsewhere."""

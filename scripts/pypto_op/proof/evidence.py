@@ -241,12 +241,7 @@ def _positive(value: Any) -> bool:
 
 def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
     """Return the hashes of the files that the composition of `n` modules depends on."""
-    files = {
-        "golden": ws.golden,
-        "module_golden": ws.module_golden(n),
-        "interfaces": ws.interfaces,
-        "inputs": ws.test_inputs,
-    }
+    files = {"golden": ws.golden, "module_golden": ws.module_golden(n), "interfaces": ws.interfaces, "inputs": ws.test_inputs}
     return {name: sha256_file(path) for name, path in files.items()}
 
 

@@ -40,9 +40,7 @@ def load_key() -> bytes:
             key = file.read(4096)
     except OSError as error:
         raise InfraError(
-            f"the sealing key cannot be made or read ({error.strerror})",
-            file=path,
-            remedy=f"make it readable, or set {KEY_ENV}",
+            f"the sealing key cannot be made or read ({error.strerror})", file=path, remedy=f"make it readable, or set {KEY_ENV}"
         ) from None
     if mode & 0o077:
         raise InfraError("others may read the sealing key", file=path, remedy=f"run `chmod 600 {path}`")

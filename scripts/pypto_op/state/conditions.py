@@ -59,10 +59,7 @@ def _may_init(state: State | None, args: Arguments, by: str) -> None:
 @_condition
 def _stage_is_current(state: State, args: Arguments, by: str) -> None:
     if args["stage"] != state["current_stage"]:
-        raise Refused(
-            f"stage {args['stage']} is not the current stage",
-            remedy=f"the current stage is {state['current_stage']}",
-        )
+        raise Refused(f"stage {args['stage']} is not the current stage", remedy=f"the current stage is {state['current_stage']}")
 
 
 @_condition
@@ -213,9 +210,7 @@ _AFTER = {
     "blocked": "roll back to stage 3 or 4",
 }
 _phase_in(
-    "phase_submittable",
-    _SUBMITTABLE,
-    {**_AFTER, "awaiting_verify": "wait for its verdict", "else": "run start_phase first"},
+    "phase_submittable", _SUBMITTABLE, {**_AFTER, "awaiting_verify": "wait for its verdict", "else": "run start_phase first"}
 )
 phase_awaits = _phase_in("phase_awaits", (PhaseStatus.AWAITING_VERIFY,), {**_AFTER, "else": ""})
 

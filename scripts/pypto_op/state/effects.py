@@ -8,16 +8,7 @@ from typing import Any
 from pypto_op.errors import Refused
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Arguments, Facts, Verdict
-from pypto_op.state.model import (
-    Phase,
-    State,
-    fresh,
-    fresh_phase,
-    no_phases,
-    phase_name,
-    phase_number,
-    phases,
-)
+from pypto_op.state.model import Phase, State, fresh, fresh_phase, no_phases, phase_name, phase_number, phases
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, StageStatus, Status
 from pypto_op.workflow import workflow
 

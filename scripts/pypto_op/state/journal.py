@@ -85,9 +85,7 @@ def append(path: Path, tail: Tail, *, action: str, args: Arguments, facts: Facts
             os.close(descriptor)
     except OSError as error:
         raise InfraError(
-            f"the journal cannot be written ({error.strerror})",
-            file=path,
-            remedy="make room or make it writable",
+            f"the journal cannot be written ({error.strerror})", file=path, remedy="make room or make it writable"
         ) from None
     return Tail(tail.seq + 1, sha256_bytes(line[:-1]), tail.end + len(line))
 
@@ -154,10 +152,7 @@ def read(path: Path) -> Iterator[Line]:
 def _parse(path: Path, number: int, raw: bytes, previous: str, key: bytes, own: str) -> Line:
     def broken(problem: str) -> ContractError:
         return ContractError(
-            problem,
-            file=path,
-            where=f"line {number}",
-            remedy="restore the journal, or let the owner run `init`",
+            problem, file=path, where=f"line {number}", remedy="restore the journal, or let the owner run `init`"
         )
 
     if not raw.startswith(_HEAD) or raw[_BODY_AT - 2 : _BODY_AT] != b'",':

@@ -110,11 +110,7 @@ def _is_done(state: State | None, action: str, after: str) -> bool:
 
 
 _BACKWARD = ("fail_", "reopen_")
-_SHORT = (
-    "rollback_to_stage",
-    "record_artifact_hash",
-    "dispatch",
-)  # open nearly always; a list would be noise
+_SHORT = ("rollback_to_stage", "record_artifact_hash", "dispatch")  # open nearly always; a list would be noise
 
 
 def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str]]:

@@ -142,14 +142,7 @@ class _Call:
         except InfraError:
             raise
         except ContractError as error:
-            facts["refusals"] = [
-                {
-                    "problem": error.problem,
-                    "file": error.file,
-                    "where": error.where,
-                    "remedy": error.remedy,
-                }
-            ]
+            facts["refusals"] = [{"problem": error.problem, "file": error.file, "where": error.where, "remedy": error.remedy}]
         return facts, context.report if "verdict" in facts else None
 
     def _add_token(self, state: State, result: dict[str, Any]) -> None:
@@ -263,12 +256,4 @@ def _told(ws: OpWorkspace) -> tuple[int, str]:
     return failed, last
 
 
-_PHASE_KEYS = (
-    "status",
-    "cycles",
-    "attempt",
-    "failure_category",
-    "failing_module_boundary",
-    "last_error",
-    "verified_at",
-)
+_PHASE_KEYS = ("status", "cycles", "attempt", "failure_category", "failing_module_boundary", "last_error", "verified_at")

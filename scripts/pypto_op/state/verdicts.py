@@ -84,9 +84,7 @@ def refuse_infra(report: Mapping[str, Any], ws: OpWorkspace) -> None:
         )
     if kind == "infra":
         raise Refused(
-            f"the machine could not judge: {report['error']['message']}",
-            file=ws.report,
-            remedy="see `pypto-op doctor`",
+            f"the machine could not judge: {report['error']['message']}", file=ws.report, remedy="see `pypto-op doctor`"
         )
 
 

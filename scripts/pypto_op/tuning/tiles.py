@@ -116,10 +116,7 @@ def choices(sites: Sequence[Site]) -> Iterator[tuple[Choice, Callable[[Edits, st
                     continue
                 seen.add(key)
                 shared = keys is site.together
-                yield (
-                    Choice(key, kind, site.line, _options(site, i), under="" if shared else site.switch, unless=""),
-                    _nothing,
-                )
+                yield (Choice(key, kind, site.line, _options(site, i), under="" if shared else site.switch, unless=""), _nothing)
 
 
 def _nothing(edits: Edits, option: str) -> None:

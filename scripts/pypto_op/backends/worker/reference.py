@@ -92,10 +92,7 @@ class Reference:
             raise Failure(Outcome.BAD_OUTPUT, f"make_inputs returned {type(made).__name__}, not a dict")
         if set(made) != set(names):
             wrong = sorted(str(name) for name in set(made) ^ set(names))
-            raise Failure(
-                Outcome.BAD_OUTPUT,
-                f"make_inputs and PRIMARY_INPUT_ORDER of {file.name} differ in: {', '.join(wrong)}",
-            )
+            raise Failure(Outcome.BAD_OUTPUT, f"make_inputs and PRIMARY_INPUT_ORDER of {file.name} differ in: {', '.join(wrong)}")
         return [made[name] for name in names], {"names": names}
 
     def _maker(self, file: Path) -> tuple[Callable[..., Any], list[str]]:

@@ -22,11 +22,7 @@ def _deliverables(context: Context) -> None:
     for name in needs:
         path = artifact_path(context.ws, name)
         if not path.is_file():
-            raise Refused(
-                "is missing",
-                file=path,
-                remedy=f"stage {stage} ({row.name}) ends with it; its owner is {row.owner}",
-            )
+            raise Refused("is missing", file=path, remedy=f"stage {stage} ({row.name}) ends with it; its owner is {row.owner}")
         if not path.stat().st_size:
             raise Refused("is empty", file=path, remedy="write it")
     frozen = context.facts.setdefault("frozen", {})
@@ -60,9 +56,7 @@ def _documents_design(context: Context) -> None:
 def _plan(context: Context) -> None:
     plan = deliverables.make_plan(context.ws, context.args.get("modes"), context.facts["time"])
     context.facts["plan"] = plan
-    context.facts["frozen"] = {
-        "module_interfaces_yaml": freeze(context.ws, context.ws.interfaces, 4),
-    }
+    context.facts["frozen"] = {"module_interfaces_yaml": freeze(context.ws, context.ws.interfaces, 4)}
 
 
 @gate

@@ -9,18 +9,7 @@ import libcst as cst
 from pypto_op.triton.static.assigning import Assignments
 from pypto_op.triton.static.machine import join
 from pypto_op.triton.static.source import SourceFile, nodes_in
-from pypto_op.triton.static.values import (
-    ClassValue,
-    Container,
-    Ext,
-    Function,
-    Host,
-    Scope,
-    Unknown,
-    Value,
-    options,
-    union,
-)
+from pypto_op.triton.static.values import ClassValue, Container, Ext, Function, Host, Scope, Unknown, Value, options, union
 
 _TRY = (cst.Try, cst.TryStar)
 _MOST_TURNS = 8

@@ -8,13 +8,7 @@ from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import MAYBE, NO, YES, Launch, Machine
 from pypto_op.triton.static.plain_globals import plain_globals
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import (
-    Host,
-    Tensor,
-    Value,
-    options,
-    tensors_in,
-)
+from pypto_op.triton.static.values import Host, Tensor, Value, options, tensors_in
 
 
 class Launching:
