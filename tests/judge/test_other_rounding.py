@@ -7,7 +7,7 @@ import torch
 
 from pypto_op.compare import TensorComparison, compare_leaves
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.answers.other_rounding import rounds_otherwise, tells
+from pypto_op.judge.answers.other_rounding import only_last_bits, rounds_otherwise, tells
 
 TOLERANCE = get_policy({"name": "allclose", "per_dtype": {"float32": {"atol": 1e-4, "rtol": 1e-4}}})
 TWINS = get_policy("twin@2")
@@ -55,3 +55,20 @@ def test_a_tolerance_that_takes_anything_tells_nothing() -> None:
     assert not tells(TOLERANCE, TRUTH * 1e-4, "float32")
     assert not tells(TOLERANCE, torch.zeros(4), "float32")
     assert not tells(TOLERANCE, torch.ones(4, dtype=torch.int32), "float32")
+
+
+@pytest.mark.parametrize(
+    ("error", "honest"),
+    [
+        (torch.where(torch.arange(600).reshape(3, 200) == 77, 1e-6, 0.0), True),  # one small element
+        (torch.where(torch.arange(600).reshape(3, 200) == 77, 4e-6, 0.0), False),  # by more than last bits of the greatest
+        (torch.full((3, 200), 1e-6, dtype=torch.float64), False),  # all elements
+    ],
+    ids=["last bits", "more", "everywhere"],
+)
+def test_little_that_is_left_of_a_difference_may_lose_last_bits_of_what_was_subtracted(error: torch.Tensor, honest: bool) -> None:
+    truth = torch.where(torch.arange(600).reshape(3, 200) % 7 == 0, 0.01, TRUTH)
+    leaf = compare_leaves(
+        [(truth + error).to(torch.float32)], [truth], names=["y"], policy=TWINS, twins=[[truth.float()]]
+    ).per_tensor[0]
+    assert not leaf.all_close and only_last_bits(leaf) is honest
