@@ -1,4 +1,4 @@
-"""What a verdict says of a right kernel of another algorithm, which no order of the golden's sums resembles."""
+"""What a verdict says of a kernel whose errors no order of the golden's sums resembles, while SPEC.md's tolerance holds."""
 
 from __future__ import annotations
 
@@ -14,34 +14,7 @@ from pypto_op.workspace import OpWorkspace
 
 from .judging import verify
 
-CASE = "L4_T_many_tiles_bfloat16"
-FORM = "\n\ndef wkv_scan_golden_other_form"
-
-
-@pytest.mark.sim
-@pytest.mark.slow
-@pytest.mark.usefixtures("numeric")
-def test_a_kernel_that_keeps_the_tolerance_where_nature_refuses_it_is_told_of_the_other_form(tmp_path: Path) -> None:
-    """A scan that carries logarithms was called wrong in one output, though it kept a sixteenth of SPEC.md's tolerance."""
-    ws = OpWorkspace.at(fresh.workspace("wkv_scan", tmp_path))
-    new_harness(ws, try_cases=False)
-    suite = json.loads(ws.suite.read_text())
-    [case] = [case for case in suite["cases"] if case["id"] == CASE]
-    natural = {**{key: value for key, value in case.items() if key not in ("atol", "rtol")}, "policy": "twin@2"}
-    ws.suite.write_text(json.dumps({**suite, "cases": [natural, *(one for one in suite["cases"] if one is not case)]}))
-    kernels = {kernel.id: kernel.text for kernel in fresh_kernels.kernels("wkv_scan")}
-    golden, said = ws.golden.read_text(), {}
-    for form, name in ((True, "logs_carried"), (False, "logs_carried"), (False, "no_bonus"), (True, "no_bonus")):
-        ws.golden.write_text(golden if form else golden[: golden.index(FORM)] + "\n")
-        ws.impl.write_text(kernels[name])
-        report = verify(ws.root, "--case", CASE, "--seed", "5").report
-        said[form, name] = (report["first_failure"] or {}).get("summary", report["status"])
-    assert said[True, "logs_carried"] == "PARTIAL", said
-    assert ANOTHER_ALGORITHM in said[False, "logs_carried"], said
-    assert not any(ANOTHER_ALGORITHM in said[form, "no_bonus"] for form in (False, True)), said
-
-
-ALIBI_CASE = "L3_other_scale_float16"
+CASE = "L3_other_scale_float16"
 
 
 @pytest.mark.sim
@@ -56,7 +29,7 @@ def test_an_output_that_keeps_its_tolerance_may_round_a_little_more_than_orders_
     ws = OpWorkspace.at(fresh.workspace("alibi_attention", tmp_path))
     new_harness(ws, try_cases=False)
     suite = json.loads(ws.suite.read_text())
-    [case] = [case for case in suite["cases"] if case["id"] == ALIBI_CASE]
+    [case] = [case for case in suite["cases"] if case["id"] == CASE]
     natural = {**{key: value for key, value in case.items() if key not in ("atol", "rtol")}, "policy": "twin@2"}
     ws.suite.write_text(json.dumps({**suite, "cases": [natural, *(one for one in suite["cases"] if one is not case)]}))
     kernels = {kernel.id: kernel.text for kernel in fresh_kernels.kernels("alibi_attention")}
@@ -67,7 +40,8 @@ def test_an_output_that_keeps_its_tolerance_may_round_a_little_more_than_orders_
     said = {}
     for name in ("alibi_attention", "split", "sum_of_rounded", "epsilon"):
         ws.impl.write_text(kernels[name])
-        report = verify(ws.root, "--case", ALIBI_CASE, "--seed", "5").report
+        report = verify(ws.root, "--case", CASE, "--seed", "5").report
         said[name] = (report["first_failure"] or {}).get("summary", report["status"])
     assert [said[name] for name in ("alibi_attention", "split")] == ["PARTIAL", "PARTIAL"], said
     assert all(said[name].startswith("sim: values outside the tolerance (lse") for name in ("sum_of_rounded", "epsilon")), said
+    assert ANOTHER_ALGORITHM in said["epsilon"], said

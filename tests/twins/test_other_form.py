@@ -222,5 +222,6 @@ def test_the_example_in_chunks_needs_the_form_of_its_golden(tmp_path: Path, with
     del case["atol"], case["rtol"]
     case["policy"] = "twin@2"
     ws.suite.write_text(json.dumps(document))
-    told = command("verify", ws.root, "--modes", "sim", "--json", "--case", case["id"]).report
+    # On other seeds the error is as small and as even as another algorithm's rounding may be without a form.
+    told = command("verify", ws.root, "--modes", "sim", "--json", "--case", case["id"], "--seed", "7").report
     assert [check["status"] for check in told["checks"]] == ["PASS" if with_form else "FAIL"]
