@@ -72,3 +72,11 @@ def test_little_that_is_left_of_a_difference_may_lose_last_bits_of_what_was_subt
         [(truth + error).to(torch.float32)], [truth], names=["y"], policy=TWINS, twins=[[truth.float()]]
     ).per_tensor[0]
     assert not leaf.all_close and only_last_bits(leaf) is honest
+
+
+@pytest.mark.parametrize(("times", "honest"), [(2.0, True), (5.0, False)])
+def test_where_a_sum_cancels_the_greatest_error_may_be_four_times_as_large(times: float, honest: bool) -> None:
+    error = torch.where(torch.arange(600).reshape(3, 200) == 0, times * 1.9e-6, 0.0) * TRUTH
+    leaf = _leaf((TRUTH + error).to(torch.float32), TRUTH, TWINS)
+    assert [one.name for one in leaf.conditions if not one.ok] == ["mare"]
+    assert only_last_bits(leaf, condition=1e5) is honest and not only_last_bits(leaf)

@@ -252,7 +252,7 @@ class _Comparison:
         """Whether an output is close under a policy, or off from honest orders as another algorithm's rounding is."""
         if leaf.all_close or not policy.needs_twins:
             return leaf.all_close
-        if only_last_bits(leaf):
+        if only_last_bits(leaf, self.reference.condition):
             return True
         kept = self._under_tolerance(i, expected[i])
         return kept is not None and rounds_otherwise(leaf, kept, self.run.outputs[i], expected[i], policy)
