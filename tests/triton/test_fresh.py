@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -34,3 +35,21 @@ def test_the_page_counts_the_tables() -> None:
     told = re.findall(r"^\| `(fresh\w*)\.yaml` \|[^|]*\| (\d+) \| (\d+) \|$", page, re.M)
     kinds = {table: Counter(kind for kind, *_ in lab.fresh(table)) for table in lab.FRESH}
     assert told == [(table, str(count["cheats"]), str(count["honest"])) for table, count in kinds.items()]
+
+
+_MADE_ANEW = {"arange", "zeros", "ones", "full", "eye", "linspace", "empty", "tensor", "rand", "randn"}
+
+
+def _on_the_host(task: str) -> list[str]:
+    """Return the tensors that the reference of a task makes on no device of its inputs."""
+    forward = (node for node in ast.walk(ast.parse(task)) if isinstance(node, ast.FunctionDef) and node.name == "forward")
+    calls = [node for function in forward for node in ast.walk(function) if isinstance(node, ast.Call)]
+    made = [node for node in calls if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "torch"]
+    anew = [node for node in made if isinstance(node.func, ast.Attribute) and node.func.attr in _MADE_ANEW]
+    return [ast.unparse(node) for node in anew if "device" not in {keyword.arg for keyword in node.keywords}]
+
+
+def test_tasks_make_their_tensors_where_their_inputs_lie() -> None:
+    """On a GPU a reference that mixes devices fails, and its cheat is refused for that."""
+    found = {name: _on_the_host(task) for name, (task, _) in {**CHEATS, **HONEST}.items()}
+    assert {name: calls for name, calls in found.items() if calls} == {}
