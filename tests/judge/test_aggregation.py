@@ -150,7 +150,7 @@ class Scripted:
     def open(self, *_: Any, **__: Any) -> Scripted:
         return self
 
-    def run(self, case_id: str, inputs: Sequence[Any], *, again: bool = False) -> RunResult:
+    def run(self, case_id: str, inputs: Sequence[Any], *, again: bool = False, trial: bool = False) -> RunResult:
         self.asked.append(case_id)
         x, y = inputs
         right = self.outcome is Outcome.OK

@@ -138,7 +138,8 @@ def test_a_kernel_that_is_verified_as_the_remedy_says_can_be_compared_with(verif
     assert answer.code == 0 and "small, sim: takes 1.000 of the time of other.py [1.000, 1.000]" in told
 
 
-def test_table_for_people(verified: OpWorkspace) -> None:
+def test_table_for_people(verified: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # a worker of pytest-xdist has it
     answer = benchmark(verified, "--levels", "L2", as_json=False)
     assert answer.code == 0
     assert "N=16, D=32 float32" in answer.stdout and "utilisation" in answer.stdout
