@@ -15,7 +15,7 @@ from pypto_op.comparison.rules import AllClose, Measures, Relative
 from pypto_op.comparison.walk import pieces
 from pypto_op.documents.policy import Policy
 
-_MANY = 32
+MANY = 32
 """Elements that must carry an average: that of fewer is as much a matter of luck as the greatest of them."""
 
 
@@ -52,7 +52,7 @@ class TwinBounds:
             measured = _measures(twin, self._truth, self._clamp)
             carried_by = measured.carried_by()
             for name, value in measured.as_dict().items():
-                few = carried_by.get(name, _MANY) < _MANY
+                few = carried_by.get(name, MANY) < MANY
                 times = max(self._factor[name], self._factor["mare"]) if few else self._factor[name]
                 limit[name] = max(limit[name], times * value)
         return limit["mare"], limit["mere"], limit["rmse"]
@@ -73,15 +73,19 @@ class _OfTwin(Measures):
         return relative
 
     def carried_by(self) -> dict[str, float]:
-        """Return how many elements make up each average: all where they are off alike, one where it alone is off.
-
-        All as well where the squares leave float64's range.
-        """
+        """Return how many elements make up each average."""
         sums = {"mere": (self.total, self.squares), "rmse": (self.diff_squares, self.diff_fourths)}
-        return {
-            name: (total / math.sqrt(squares)) ** 2 if 0.0 < squares < math.inf else float(self.count)
-            for name, (total, squares) in sums.items()
-        }
+        return {name: carriers(total, squares, self.count) for name, (total, squares) in sums.items()}
+
+
+def carriers(total: float, squares: float, count: int) -> float:
+    """Return how many of `count` elements make up a sum: all where they are off alike, one where it alone is off.
+
+    Args:
+        total: the sum of what the elements are off by.
+        squares: of its squares; where that leaves float64's range, all carry it.
+    """
+    return (total / math.sqrt(squares)) ** 2 if 0.0 < squares < math.inf else float(count)
 
 
 def rule_for(

@@ -86,8 +86,9 @@ class Candidate:
         others = None
         # Every further run of this call gets its inputs in the same place: what a wrapper makes of the place is no value.
         self._as_parts = bool(message.get("inside") or (message.get("again") and self._earlier.are_parts()))
-        known = message.get("trial") and not message.get("others_always") and self._shown.knows(self._raw(stem))
-        if message.get("others_first") and "filling" not in message and not known:
+        first = message.get("others_first") and "filling" not in message
+        known = self._shown.begin(self._raw(stem) if first and not message["others_always"] else None)
+        if first and not (known and message.get("trial")):
             self._mixed = not self._mixed  # in turns: with all signs changed maxima change, with some products of signs do
             others = self._on_others(stem, mixed=self._mixed)
         values, rehearsal = self._read(stem), None
@@ -295,7 +296,7 @@ class Candidate:
         late = bool(call.tensors or (call.numbers and (call.reads or self._told.get(case, told) != told)))
         self._told[case] = told
         if others is None:
-            if self._shown.proves(self._raw(stem), call) or (not late and (self._numbers_known or not call.numbers)):
+            if self._shown.proves(call) or (not late and (self._numbers_known or not call.numbers)):
                 return {}
             self._numbers_known = True
             others, before = self._on_others(stem, whole=bool(call.tensors)), False
@@ -311,7 +312,7 @@ class Candidate:
             change, other = others.whole
             facts["host_computed"] += call.computed(other, change, numbers=False)[0]
         if before and not others.refused and not facts["host_computed"] and not facts["kept_arguments"]:
-            self._shown.note(self._raw(stem), call, [other for _, other in filter(None, (others.floats, others.whole))])
+            self._shown.note(call, [other for _, other in filter(None, (others.floats, others.whole))])
         return facts | {"late": late and not before}
 
     def _on_others(self, stem: Path, *, whole: bool = True, mixed: bool = False) -> _Others:

@@ -21,20 +21,28 @@ class Shown:
 
     def __init__(self) -> None:
         self._proven: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._sort: tuple[str, ...] | None = None
 
-    def knows(self, values: Sequence[Any]) -> bool:
-        """Return whether a call on inputs of these shapes, and with these integers and numbers, was proven."""
-        return _sort_of(values) in self._proven
+    def begin(self, values: Sequence[Any] | None) -> bool:
+        """Begin a call; return whether one on inputs of these shapes, and with these integers and numbers, was proven.
 
-    def proves(self, values: Sequence[Any], call: Call) -> bool:
-        """Return whether `call` handed over what a proven one did; the host read no float's value in it."""
-        return not call.reads and self._proven.get(_sort_of(values)) == _handed(call)
+        Args:
+            values: the inputs; None: nothing is proven by this call, or for it.
+        """
+        self._sort = None if values is None else _sort_of(values)
+        return self._sort in self._proven
 
-    def note(self, values: Sequence[Any], call: Call, others: Iterable[Call]) -> None:
-        """Remember a call, if calls on other values (`others`) handed over the same."""
+    def proves(self, call: Call) -> bool:
+        """Return whether `call`, which has begun, handed over what a proven one did; the host read no float's value in it."""
+        return self._sort in self._proven and not call.reads and self._proven[self._sort] == _handed(call)
+
+    def note(self, call: Call, others: Iterable[Call]) -> None:
+        """Remember the call that has begun, if calls on other values (`others`) handed over the same."""
+        if self._sort is None:
+            return
         mine, theirs = _handed(call), [_handed(other) for other in others]
         if theirs and all(one == mine for one in theirs):
-            self._proven[_sort_of(values)] = mine
+            self._proven[self._sort] = mine
 
 
 def _sort_of(values: Sequence[Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import torch
 
 from pypto_op.compare import TensorComparison
 from pypto_op.comparison.rules import Condition
+from pypto_op.comparison.twin_bounds import MANY, carriers
 from pypto_op.documents.policy import Policy
 from pypto_op.judge.findings.near_miss import ALIKE
 
@@ -22,9 +23,6 @@ SHARE = 0.125
 LEANING, _BY_CHANCE = 0.5, 2.0
 """Share of the errors' sum that may be left when their signs are counted; more where few elements carry the sum, since the signs
 of n errors leave one in sqrt(n) by chance. Measured over many: 0.3 of rounding, 0.9 to 1 of an epsilon."""
-
-_MANY = 32
-"""Elements that must carry an average, as in `comparison.twin_bounds`."""
 
 _LAST_BITS = 4 * 2.0**-23
 """Of an output's greatest number: what a difference of numbers of that size loses in float32, however small it is itself."""
@@ -85,7 +83,7 @@ def rounds_otherwise(
         return False
     left, carried_by = _summed(actual, truth, float(policy.for_dtype(str(actual.dtype))["clamp"]))
     # An average that few elements make up is as much a matter of luck as the greatest error, which is asked.
-    asked = ("mare", "mere", "rmse") if carried_by >= _MANY else ("mare",)
+    asked = ("mare", "mere", "rmse") if carried_by >= MANY else ("mare",)
     return all(_alike(told[name]) for name in asked if name in told) and left <= max(LEANING, _BY_CHANCE / math.sqrt(carried_by))
 
 
@@ -95,12 +93,8 @@ def _alike(one: Condition) -> bool:
 
 def _summed(actual: torch.Tensor, truth: torch.Tensor, clamp: float) -> tuple[float, float]:
     """Return how much of the relative errors' sum is left with signs, as they are or away from 0, and how many carry the sum."""
-    exact = truth.to(torch.float64)
-    finite = torch.isfinite(exact)
-    exact, mine = exact[finite], actual.to(torch.float64)[finite]
-    relative = (mine - exact) / exact.abs().clamp(min=clamp * float(exact.abs().max()))
-    total, squares = float(relative.abs().sum()), float(relative.square().sum())
-    if not squares:
-        return 0.0, 1.0
+    exact = truth.to(torch.float64)  # finite, or `tells` had said no
+    relative = (actual.to(torch.float64) - exact) / exact.abs().clamp(min=clamp * float(exact.abs().max()))
+    total = float(relative.abs().sum())  # above 0: a twin policy refused it
     left = max(abs(float(relative.sum())), abs(float((relative * exact.sign()).sum())))
-    return left / total, total * total / squares
+    return left / total, carriers(total, float(relative.square().sum()), relative.numel())
