@@ -92,6 +92,19 @@ def test_masked_cells_do_not_count() -> None:
     assert found.condition(1.0) == found.condition(0.01) == pytest.approx(3.0)
 
 
+def test_a_loop_s_cells_are_thinned_and_say_the_same() -> None:
+    """Of 200 results of 4096 cells each a part is kept: early and late ones count alike."""
+    site, kept = Site("a - b", "difference"), []
+    for step in range(200):
+        cells = torch.rand(4096, generator=torch.Generator().manual_seed(step)) + step
+        site.add(cells)
+        kept.append(cells)
+    whole = torch.cat(kept)
+    for quantile in (0.9, 0.5, 0.1):
+        assert site.condition(quantile) == pytest.approx(float(whole.quantile(1.0 - quantile)), abs=1.0)
+    assert sum(cells.numel() for cells in site._cells) <= 1 << 18
+
+
 def test_the_named_site_wins_over_a_worse_one() -> None:
     mild, bad = Site("a - b", "difference"), Site("c - d", "difference")
     mild.add(torch.tensor([2.0]))

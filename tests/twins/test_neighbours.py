@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -79,6 +80,34 @@ def test_each_order_rounds_some_sums_to_the_other_side(golden: Callable[..., tor
         assert bool(step.all()) or golden not in (torch.add, torch.sub), name
         assert float((made[name].double() - exact).mean().abs()) < 1e-8, name
     assert len({tuple(where.tolist()) for where in moved.values()}) == len(ORDERS)
+
+
+@pytest.mark.parametrize("scale", [1.0, 3e-30, 2e30])
+def test_the_share_that_moves_is_what_was_lost(scale: float) -> None:
+    """Of sums that lose a quarter of half a place, a quarter moves; of those in the middle, all; of exact ones, none."""
+    base = torch.full((40000,), scale) + scale * torch.rand(40000, generator=torch.Generator().manual_seed(8))
+    half = (torch.nextafter(base, torch.full_like(base, torch.inf)) - base) / 2
+    for share in (0.0, 0.25, 0.5, 0.75, 0.9999):
+        for sign in (1.0, -1.0):
+            moved = twin("reversed", lambda s=sign * share: base + s * half) - base
+            near, allowed = {0.0: (0.0, 0.0), 0.9999: (1.0, 0.001)}.get(share, (share, 0.02 if scale > 1e-20 else 0.51))
+            assert abs(float((moved != 0).double().mean()) - near) <= allowed, (share, sign)
+            assert bool((moved.abs() <= 2.0 * half).all()) and bool((moved * sign >= 0).all())
+
+
+def test_a_term_that_was_written_into_comes_from_nowhere() -> None:
+    x, y, large = noise(1000, seed=9), noise(1000, seed=10), 1000.0 * noise(1000, seed=11)
+
+    def written(into: int, value: float) -> torch.Tensor:
+        factor = [x.clone(), y.clone()]
+        term = factor[0] * factor[1]
+        [term, *factor][into].fill_(value)
+        return term + torch.where(large > 0, large.round(), 7.0)
+
+    for name in ORDERS:
+        for into, value in itertools.product(range(3), (0.0, torch.inf)):
+            found = twin(name, lambda n=into, v=value: written(n, v))
+            assert torch.allclose(found, written(into, value), rtol=1e-6, atol=0.0), (name, into, value)
 
 
 def test_what_is_exact_stays() -> None:

@@ -21,6 +21,8 @@ from pypto_op.twins.decompose import decompositions
 
 _MOST_CELLS = 1 << 16
 """Cells kept of one operator's result; of a larger one every n-th is taken."""
+_MOST_OF_SITE = 1 << 18
+"""Cells kept of one expression; where a loop computes it more often, every second of each result goes, as often as need be."""
 
 aten = torch.ops.aten
 
@@ -32,11 +34,18 @@ class Site:
     expression: str  # its source text, as `sites.normalised` writes it
     kind: str  # what is computed there: `difference`, `sum`, `matmul` or `scan`
     _cells: list[torch.Tensor] = field(default_factory=list)
+    _every: int = 1  # of so many cells one is kept
+    _count: int = 0  # of `_cells`
 
     def add(self, conditions: torch.Tensor) -> None:
         """Take the condition numbers of one result."""
         flat = conditions.reshape(-1)
-        self._cells.append(flat[:: max(1, -(-flat.numel() // _MOST_CELLS))].clone())
+        self._cells.append(flat[:: max(1, -(-flat.numel() // _MOST_CELLS)) * self._every].clone())
+        self._count += self._cells[-1].numel()
+        if self._count > _MOST_OF_SITE:
+            self._every *= 2
+            self._cells = [torch.cat(self._cells)[::2].clone()]
+            self._count = self._cells[0].numel()
 
     def condition(self, quantile: float) -> float:
         """Return the condition number that `quantile` of the cells reach or exceed (0.5: the median), 0 without cells."""

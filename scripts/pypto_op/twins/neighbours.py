@@ -10,6 +10,8 @@ the rounding of its terms and hardly one of its own: a weighted mean whose weigh
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +21,11 @@ from pypto_op.twins import mixes
 
 SPREAD = 0x9E3779B1 - (1 << 32)
 """Times this, numbers that follow one another lie far apart (modulo 2 ** 32)."""
-_ALL, _TWICE = 2.0**31, 2.0
+_TO_BINADE = 2.0**-32 * (1.0 - 2.0**-24)
+"""Times this, a float32 number's exponent is that of the binade just below it, in units of 2 ** -32."""
+_EXPONENT = 0x7F800000
+_SHARE = 2.0**-24 * (1.0 - 2.0**-12)
+"""Brings a drawn number to just less than a quarter of the last place, on either side."""
 
 
 _MADE = "_pypto_op_made"
@@ -68,19 +74,28 @@ def _other_side(term: Any, salt: int) -> Any:
     if operator is None or not term.numel():
         return term
     exact = operator(*(side.to(torch.float64) if isinstance(side, torch.Tensor) else side for side in operands))
-    lost = (exact - term).to(torch.float32)
-    still = lost.abs() <= torch.finfo(torch.float32).eps * term.abs()  # a golden may have written into one of them
-    return _beyond(term, lost * still, salt)
+    lost = exact.sub_(term).to(torch.float32)
+    still = lost.abs() <= term.abs().mul_(torch.finfo(torch.float32).eps)  # a golden may have written into one of them
+    return _beyond(term, torch.where(still, lost, 0.0), salt)
 
 
 def _beyond(found: torch.Tensor, lost: torch.Tensor, salt: int) -> torch.Tensor:
-    """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is."""
-    beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
-    bits = found.view(torch.int32)
-    # In place, and in whole numbers, since `torch.where` and memory take as long as all of this does.
-    drawn = bits.add(salt).mul_(SPREAD).to(torch.float32).abs_().div_(_ALL)
-    taken = drawn.mul_(beyond.sub(found).abs_()) < lost.abs().mul_(_TWICE)
-    return beyond.view(torch.int32).sub_(bits).mul_(taken).add_(bits).view(torch.float32)
+    """Return float32 numbers, or the next ones towards `lost`, what rounding took from each; the more often, the more that is.
+
+    To a number twice what it lost is added, and something between minus and plus half of the last place: the sum is rounded to
+    the next number in just that share of draws, and to the number itself where nothing was lost. At a power of two the last place
+    is that of the binade below, where half of the greater one would reach the next number by itself.
+    """
+    drawn = torch.add(_constant(salt), found.view(torch.int32), alpha=SPREAD).to(torch.float32)
+    drawn.mul_(found.mul(_TO_BINADE).view(torch.int32).bitwise_and_(_EXPONENT).view(torch.float32))
+    moved = found.add(torch.add(lost, drawn, alpha=_SHARE), alpha=2.0)
+    # A sum tells sooner than a mask whether there is NaN or infinity, which have lost NaN.
+    return moved if math.isfinite(found.sum()) else torch.where(found.isfinite(), moved, found)
+
+
+@functools.cache
+def _constant(salt: int) -> torch.Tensor:
+    return torch.tensor((salt * SPREAD + (1 << 31)) % (1 << 32) - (1 << 31), dtype=torch.int32)
 
 
 def number(term: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 _LONGEST_LOOP = 1 << 16
@@ -24,6 +25,8 @@ TILE = 64
 CUBE = 16
 """K block of the finest matmul that is large: one step of the cube unit."""
 
+_FEW_PRODUCTS = 1 << 18
+"""So many products are made at once, where one call takes less time than a loop; of more, the memory takes as long."""
 _MOST_PRODUCTS = 1 << 24
 """A matmul of so many products is also added up term by term, as a vector kernel does; a larger one in blocks."""
 
@@ -136,6 +139,10 @@ def _products(left: torch.Tensor, right: torch.Tensor) -> int:
 
 def _by_terms(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return left @ right as a loop over K that multiplies, rounds, and adds to one accumulator."""
+    if left[..., 0].numel() * right.shape[-1] > 1 and _products(left, right) <= _FEW_PRODUCTS:
+        products = (left.unsqueeze(-1) * right.unsqueeze(-3)).movedim(-2, 0)  # [K, ..., M, N]
+        # NumPy's sum over an outer axis is that loop, bit for bit; over the only axis it would be pairwise.
+        return torch.from_numpy(np.add.reduce(products.contiguous().numpy(), axis=0))
     found = left[..., :1] * right[..., :1, :]
     for term in range(1, left.shape[-1]):
         found = found.add_(left[..., term : term + 1] * right[..., term : term + 1, :])
