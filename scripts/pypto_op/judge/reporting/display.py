@@ -172,7 +172,8 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
         console.print(f"[dim]Shapes drawn for this verdict alone (again with --seed {told['seed']}): {escape(drawn)}[/dim]")
         console.print(
             "[dim]Not shown: larger shapes than these, or such in other dtypes, several axes that are longer than in the suite "
-            "at once, and further sizes of axes that are not dynamic.[/dim]"
+            "at once, and further sizes of axes that are not dynamic.[/dim]",
+            soft_wrap=True,
         )
     for name, why in told["left_out"].items():
         console.print(f"[dim]{escape(name)} was left out: {escape(why)}[/dim]")
