@@ -22,7 +22,9 @@ def follow(page: Path, copy: Path) -> None:
                 ["git", "apply", "-"], cwd=copy, input=block.content, text=True, capture_output=True, check=False
             )
             if done.returncode:
-                pytest.fail(f"{line}: the change no longer fits ({done.stderr.strip()}); write its lines as the files now stand")
+                pytest.fail(
+                    f"{line}: the change no longer fits ({' '.join(done.stderr.split())}); write its lines as the files now stand"
+                )
         elif language == "python":
             if (copy / path).exists():
                 pytest.fail(f"{line}: {path} is already there; take the page's example out of your checkout")
