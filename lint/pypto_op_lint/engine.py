@@ -15,15 +15,13 @@ Rules = Mapping[str, type[Rule]]
 
 
 def applicable(rules: Rules, event: LintEvent, stage: int | None) -> dict[str, type[Rule]]:
-    """Return the rules that the event table and the stage let run."""
-    table = events.table()
-    chosen = {}
-    for rule_id, rule in rules.items():
-        row = table.get(rule_id)
-        at_event = row is not None and row.runs_at(event, stage)
-        if at_event and (stage is None or stage in rule.stages):
-            chosen[rule_id] = rule
-    return chosen
+    """Return the rules that the event table and the stage let run; raise ContractError for a rule that it does not name."""
+    rows = {rule_id: events.row(rule_id) for rule_id in rules}
+    return {
+        rule_id: rule
+        for rule_id, rule in rules.items()
+        if rows[rule_id].runs_at(event, stage) and (stage is None or stage in rule.stages)
+    }
 
 
 def lint_units(rules: Rules, context: LintContext, units: Iterable[Unit]) -> list[Finding]:

@@ -46,6 +46,17 @@ def table() -> dict[str, Row]:
         raise ContractError(f"the event table cannot be read ({error})", file=EVENTS_FILE, remedy="reinstall pypto-op") from error
 
 
+def row(rule_id: str) -> Row:
+    """Return when the rule `rule_id` runs; raise ContractError where the table does not say, for it would run nowhere."""
+    if rule_id not in table():
+        raise ContractError(
+            f"the event table has no row of {rule_id}, so the rule would never run",
+            file=EVENTS_FILE,
+            remedy="copy the row of a rule on the same file, as docs/adding-a-rule.md says",
+        )
+    return table()[rule_id]
+
+
 def _row(row: dict[str, Any]) -> Row:
     return Row(
         effect=row["effect"],

@@ -21,7 +21,7 @@ _CODE_HEADINGS = {"Example", "Use instead"}
 
 def explain(rule: type[Rule]) -> str:
     """Return everything a rule says about itself, as Markdown."""
-    row = events.table()[rule.id]
+    row = events.row(rule.id)
     stages = "all" if rule.stages == ALL_STAGES else ", ".join(str(s) for s in sorted(rule.stages))
     when = [str(e) for e in LintEvent if e is not LintEvent.COMPLETE_STAGE and row.runs_at(e, None)]
     if row.complete_stage:

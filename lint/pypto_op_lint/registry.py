@@ -21,8 +21,14 @@ def all_rules() -> dict[str, type[Rule]]:
     found: dict[str, type[Rule]] = {}
     folder = Path(rules_package.__path__[0])
     for name in sorted(path.stem for path in folder.glob("*.py")):
-        if not _MODULE.match(name):
+        if name == "__init__":
             continue
+        if not _MODULE.match(name):
+            raise ContractError(
+                f"{name}.py is not named as a rule, so it would never run",
+                file=folder / f"{name}.py",
+                remedy="name it by the rule's id in small letters, an underline and what it forbids, such as px14_no_print.py",
+            )
         module = importlib.import_module(f"{rules_package.__name__}.{name}")
         classes = [
             value
@@ -30,7 +36,12 @@ def all_rules() -> dict[str, type[Rule]]:
             if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
         ]
         if len(classes) != 1 or classes[0].id != name[:4].upper() or classes[0].id in found:
-            raise ContractError(f"{name} must hold one rule called {name[:4].upper()}", file=module.__file__)
+            wanted = name[:4].upper()
+            raise ContractError(
+                f"{name} must hold one rule called {wanted}",
+                file=module.__file__,
+                remedy=f'give it one subclass of `Rule` with `id = "{wanted}"`',
+            )
         found[classes[0].id] = classes[0]
     return dict(sorted(found.items()))
 

@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if sys.stdout is not None:  # it was closed from the start
             sys.stdout.flush()
     except PyptoOpError as error:
-        click.echo(f"pypto-op: {error.one_line()}", err=True)
+        click.echo(f"pypto-op: {error.told()}", err=True)
         sys.exit(int(error.exit_code))
     except SystemExit as end:
         by_click = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")

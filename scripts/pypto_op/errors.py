@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from pathlib import Path
 
 from pypto_op.vocabulary import ExitCode
@@ -42,7 +43,18 @@ class PyptoOpError(Exception):
 
     def one_line(self) -> str:
         """Return `file: place: problem; remedy`, on one line."""
-        place = ": ".join(str(part) for part in (self.file, self.where) if part)
+        return self._line(str(self.file or ""))
+
+    def told(self) -> str:
+        """Return `one_line` for a reader in the current folder: its file is relative where it lies below that folder."""
+        file = Path(self.file or "")
+        with suppress(OSError):  # the current folder may be gone
+            if file.is_absolute() and file.is_relative_to(Path.cwd()):
+                return self._line(str(file.relative_to(Path.cwd())))
+        return self.one_line()
+
+    def _line(self, file: str) -> str:
+        place = ": ".join(part for part in (file, str(self.where or "")) if part)
         text = f"{place}: {self.problem}" if place else self.problem
         return " ".join((f"{text}; {self.remedy}" if self.remedy else text).split())
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
+from tests.following import follow
 
 from pypto_op.proof.key import KEY_ENV
 
@@ -33,17 +33,6 @@ class Copy:
         for name in ("pyproject.toml", "docs", ".agents", ".claude-plugin", "skills", "hooks", "commands"):
             (root / name).symlink_to(ROOT / name)
 
-    def follow(self, page: Path) -> None:
-        """Write each file that the page shows, and apply each of its changes."""
-        blocks = [token for token in MarkdownIt().parse(page.read_text()) if token.type == "fence"]
-        for block in blocks:
-            language, _, path = block.info.partition(" ")
-            if language == "diff":
-                self._git_apply(block.content)
-            else:
-                assert not (self.root / path).exists()
-                (self.root / path).write_text(block.content)
-
     def run(self, *words: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:
         paths = os.pathsep.join(str(self.root / part) for part in ("scripts", "lint"))
         return subprocess.run(
@@ -60,14 +49,11 @@ class Copy:
         shutil.copytree(self.root / "tests/fixtures/ops" / name, op)
         return op
 
-    def _git_apply(self, change: str) -> None:
-        subprocess.run(["git", "apply", "-"], cwd=self.root, input=change, text=True, check=True)
-
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     made = Copy(tmp_path_factory.mktemp("bundle"), tmp_path_factory.mktemp("workspace"))
-    made.follow(PAGE)
+    follow(PAGE, made.root)
     return made
 
 

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 from tests.cli.test_given_files import OPERATOR
+from tests.following import follow
 from tests.own_checkout import ROOT, copied, run
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = copied(tmp_path_factory.mktemp("checkout"))
-    page = (ROOT / "docs/adding-a-command.md").read_text(encoding="utf-8")
-    for block in (token for token in MarkdownIt().parse(page) if token.type == "fence"):
-        language, _, path = block.info.partition(" ")
-        if language == "python":
-            assert not (copy / path).exists()
-            (copy / path).write_text(block.content, encoding="utf-8")
-        elif language == "diff":
-            subprocess.run(["git", "apply", "-"], cwd=copy, input=block.content, text=True, check=True)
+    follow(ROOT / "docs/adding-a-command.md", copy)
     return copy
 
 

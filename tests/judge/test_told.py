@@ -63,6 +63,8 @@ def test_a_failure_within_the_tolerance_shows_what_failed(operator: OpWorkspace)
 
 def test_what_sim_cannot_show_is_one_sentence(operator: OpWorkspace) -> None:
     text = verify(operator.root, as_json=False).stdout
+    drawn = [line for line in text.splitlines() if line.startswith("Not shown: larger shapes")]
+    assert [line.endswith("axes that are not dynamic.") for line in drawn] == [True], text
     lines = [line for line in text.splitlines() if line.startswith("sim judges")]
     assert len(lines) == 1 and "races" in lines[0] and "device's own rounding" in lines[0], text
     assert "next:" not in text

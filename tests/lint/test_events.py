@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 from linting import lint_example
 
 from pypto_op.bundle_files import schema_path
+from pypto_op.errors import ContractError
 from pypto_op.vocabulary import LintEvent
-from pypto_op_lint import events, registry
+from pypto_op_lint import engine, events, registry
+from pypto_op_lint import rules as rules_package
 from pypto_op_lint.rule import Rule
 
 RULES = registry.all_rules()
@@ -21,7 +24,7 @@ TABLE = events.table()
 
 def _moments(rule_id: str) -> list[tuple[LintEvent, int | None]]:
     """Every (event, stage) at which the table has the rule run."""
-    row = TABLE[rule_id]
+    row = events.row(rule_id)
     found: list[tuple[LintEvent, int | None]] = []
     for event in LintEvent:
         if row.runs_at(event, None):
@@ -35,12 +38,29 @@ def test_the_table_follows_its_schema() -> None:
 
 
 def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
-    assert sorted(TABLE) == sorted(RULES)
+    assert sorted(TABLE) == sorted(RULES), f"{events.EVENTS_FILE}: one row for each rule, as docs/adding-a-rule.md says"
+
+
+def test_a_rule_without_a_row_is_refused_and_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "table", lambda: {rule_id: row for rule_id, row in TABLE.items() if rule_id != "PX01"})
+    with pytest.raises(ContractError, match=r"events\.json.* no row of PX01.*copy the row of a rule on the same file"):
+        engine.applicable(RULES, LintEvent.ON_WRITE, None)
+
+
+@pytest.mark.parametrize(("name", "told"), [("px14-print", "not named as a rule"), ("px14_print", "one rule called PX14")])
+def test_a_file_that_holds_no_rule_is_refused_and_not_skipped(
+    name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{name}.py").write_text("RULE = 1\n", encoding="utf-8")
+    monkeypatch.setattr(rules_package, "__path__", [str(tmp_path)])
+    with pytest.raises(ContractError, match=rf"{name}\.py.*{told}.*; (name it|give it)"):
+        registry.all_rules.__wrapped__()
+    sys.modules.pop(f"{rules_package.__name__}.{name}", None)
 
 
 @pytest.mark.parametrize("rule_id", sorted(RULES))
 def test_a_row_blocks_exactly_when_the_severity_does(rule_id: str) -> None:
-    row, rule = TABLE[rule_id], RULES[rule_id]
+    row, rule = events.row(rule_id), RULES[rule_id]
     assert (row.effect == events.BLOCK) is rule.severity.blocks
     assert row.on_write or row.submit_design or row.submit_for_verify or row.complete_stage, "never runs"
     assert row.complete_stage <= rule.stages

@@ -112,7 +112,10 @@ def bases() -> Mapping[str, Files]:
 @functools.cache
 def page(name: str) -> Cases:
     """One page, its front matter and the keys of its cases checked against the schema."""
-    return checked(cases.load(CORPUS / f"{name}.md", bases(), _file_of_operator))
+    path = CORPUS / f"{name}.md"
+    if not path.is_file():
+        raise PageError(path, 1, f"{name} has no snippets: write the page as tests/corpus/lint/README.md says")
+    return checked(cases.load(path, bases(), _file_of_operator))
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def test_every_rule_has_enough_of_both_kinds() -> None:
         for rule_id, count in counts.items()
         if min(count["good"], count["bad"]) < (MANY if rule_id in CODE_RULES else LEAST_PER_RULE)
     }
-    assert not few
+    assert not few, f"write more snippets, {LEAST_PER_RULE} of each kind, {MANY} for CODE_RULES; see tests/corpus/lint/README.md"
 
 
 def test_the_corpus_is_large_and_balanced() -> None:

@@ -59,7 +59,7 @@ def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
         assert done.returncode == 0 and not (planted.parent / "mark").exists(), (places, done)
     show = f"here={ROOT}/hooks; . {ROOT}/hooks/find.sh; find_bundle; keep_safe_places; echo $PYTHONPATH"
     kept = f"{lib}:{ROOT}/scripts"
-    done = ended(["sh", "-c", show], planted, PYTHONPATH=f":{kept}:{planted}:")
+    done = ended(["sh", "-c", show], planted, PYTHONPATH=f":{kept}:{planted}:", XDG_DATA_HOME=str(planted))
     assert done.stdout.strip() == kept, "a library stays, and so does the bundle"
 
 

@@ -52,12 +52,14 @@ def write(root: Path | None, as_json: bool) -> int:
     from pypto_op.bundle.made import made
 
     base = _checkout(root)
+    written: dict[str, None] = {}
     for _ in range(2):  # the budgets count the pages, and some pages hold a table that is made
-        files = made(base, load_agents(base), read_skills(base)[0])
-        for path, text in files.items():
-            (base / path).write_text(text, encoding="utf-8")
-    written = [str(base / path) for path in files]
-    click.echo(json.dumps({"written": written}) if as_json else "\n".join(map(typed, written)))
+        for path, text in made(base, load_agents(base), read_skills(base)[0]).items():
+            file = base / path
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                file.write_text(text, encoding="utf-8")
+                written[str(file)] = None
+    click.echo(json.dumps({"written": [*written]}) if as_json else "\n".join(map(typed, written)) or "nothing was out of date")
     return int(ExitCode.OK)
 
 

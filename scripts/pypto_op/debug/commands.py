@@ -101,9 +101,8 @@ def precision_debug(
 @_CASE
 @_IMPL
 @_UP_TO
-@click.option("--what", type=click.Choice(["graphs", "passes", "tensors", "all"]), default="all", show_default=True)
 @_AS_JSON
-def dump(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None, what: str, as_json: bool) -> int:
+def dump(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None, as_json: bool) -> int:
     """Run the kernel of OP_DIR once in `sim` and keep its graphs and tensors in _debug/dumps/, for the commands that read them.
 
     Exit status: 0 something was dumped, also by a kernel that fails, 2 nothing was, or the request is wrong, 3 no simulator.
@@ -111,7 +110,7 @@ def dump(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | 
     ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.dumping import dump as run
 
-    result, ended = run(ws, case, what, impl=impl, up_to_module=up_to_module)
+    result, ended = run(ws, case, impl=impl, up_to_module=up_to_module)
     return _tell(result, [*result["files"], *([f"the kernel failed: {ended}"] if ended else [])], as_json, "", found=True)
 
 

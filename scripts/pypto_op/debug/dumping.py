@@ -6,19 +6,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pypto_op.debug.running import ALL_GRAPHS, GRAPHS, TENSORS, Desk, scratch
+from pypto_op.debug.running import ALL_GRAPHS, TENSORS, Desk, scratch
 from pypto_op.errors import ContractError
 from pypto_op.judge.cases.contract import load_contract
 from pypto_op.judge.cases.subject import resolve
 from pypto_op.workspace import OpWorkspace
 
-WANTED = {"graphs": GRAPHS, "passes": ALL_GRAPHS, "tensors": TENSORS, "all": {**ALL_GRAPHS, "verify": TENSORS["verify"]}}
-"""What can be dumped: the recorded graph; the graph around each pass; the result of each operation; the last two."""
+_WANTED = {**ALL_GRAPHS, "verify": TENSORS["verify"]}
+"""The graph around each pass, and the result of each operation: what the readers of a run ask for."""
 
 
-def dump(
-    ws: OpWorkspace, case: str, what: str, *, impl: Path | None = None, up_to_module: str | None = None
-) -> tuple[dict[str, Any], str]:
+def dump(ws: OpWorkspace, case: str, *, impl: Path | None = None, up_to_module: str | None = None) -> tuple[dict[str, Any], str]:
     """Run a kernel once and keep its dumps; return where they lie, and how the kernel ended where it did not end well.
 
     A kernel that fails leaves the graphs up to its failure, so that is no error here.
@@ -34,7 +32,7 @@ def dump(
     shutil.rmtree(folder, ignore_errors=True)
     with scratch(ws, "dump") as values, Desk(contract, subject, values) as desk:
         desk.make_inputs(chosen)
-        run = desk.kernel("dumps", WANTED[what])
+        run = desk.kernel("dumps", _WANTED)
         (run.folder / "outputs.safetensors").unlink(missing_ok=True)
         (run.folder / "outputs.json").unlink(missing_ok=True)
         run.folder.rename(folder)

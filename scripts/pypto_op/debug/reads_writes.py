@@ -36,8 +36,9 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
         found_there = golden.matches(value)
         places = {place for match in found_there if match.tensor in outputs for place in match.places}
         if found_there and not places:
-            words = f"writes what the golden has at line {found_there[0].line or '?'}, which is no output of it"
-            found.append(Divergence(parent, words))
+            line = found_there[0].line
+            where = f"has at line {line}" if line else "takes as an input"
+            found.append(Divergence(parent, f"writes what the golden {where}, which is no output of it"))
             continue
         target = _as_matrix(step)
         if places and target not in places:

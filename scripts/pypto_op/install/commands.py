@@ -92,7 +92,7 @@ def _say_what_now(place: Target, chosen: list[str], files_only: bool) -> None:
     try:
         check_runnable(place.root)
     except InfraError as error:  # no refusal: the team can plan here, and a person may move the folder
-        click.echo(f"note: {error.one_line()}", err=True)
+        click.echo(f"note: {error.told()}", err=True)
 
 
 def _tell(place: Target, found: Changes, verb: str, *, as_json: bool) -> None:

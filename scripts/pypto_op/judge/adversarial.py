@@ -222,7 +222,7 @@ def main(runner: str, argv: Sequence[str]) -> int:
     try:
         check_runner(file)
     except PyptoOpError as error:
-        print(f"adversarial_runner: {error.one_line()}", file=sys.stderr)
+        print(f"adversarial_runner: {error.told()}", file=sys.stderr)
         return int(error.exit_code)
     try:
         cli.main(["verify", str(file.parent.parent), *argv])

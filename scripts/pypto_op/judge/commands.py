@@ -93,7 +93,7 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     else:
         file = (wanted["report"] or workspace.report).absolute()
         phase = report["up_to_module"] if wanted["up_to_module"] is not None else None
-        show_report(console, report, verdict_only=quiet, file=file, phase=phase or None)
+        show_report(console, report, verdict_only=quiet, file=file, phase=phase or None, ws=workspace)
     return int(reports.exit_code(report))
 
 

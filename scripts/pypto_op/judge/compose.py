@@ -205,7 +205,7 @@ def main(argv: list[str]) -> int:
     try:
         print(json.dumps(compare_goldens(OpWorkspace.at(argv[0]))))
     except PyptoOpError as error:
-        print(error.one_line(), file=sys.stderr)
+        print(error.told(), file=sys.stderr)
         return int(error.exit_code)
     return 0
 

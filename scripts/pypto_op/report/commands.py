@@ -11,7 +11,7 @@ import click
 
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.options import OperatorDir
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, to_run
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, to_run, typed
 
 if TYPE_CHECKING:
     from pypto_op.report.index import Row
@@ -42,7 +42,7 @@ def report(op_dir: Path | None, workspace: Path | None, out: Path | None, as_jso
         return _index(workspace, out, as_json=as_json)
     assert op_dir is not None
     page = _write_page(OpWorkspace.at(OperatorDir().convert(op_dir, None, None)), out)
-    click.echo(json.dumps({"page": str(page)}) if as_json else str(page))
+    click.echo(json.dumps({"page": str(page)}) if as_json else typed(page))
     return 0
 
 
@@ -85,7 +85,7 @@ def _index(workspace: Path, out: Path | None, *, as_json: bool) -> int:
         raise ContractError("holds no operator", file=workspace / OPERATORS_DIR, remedy=remedy)
     rows = [_with_page(workspace, page, row) for row in rows]
     write_atomically(page, index.render(workspace, rows))
-    click.echo(json.dumps({"page": str(page), "operators": index.as_json(rows)}, indent=2) if as_json else str(page))
+    click.echo(json.dumps({"page": str(page), "operators": index.as_json(rows)}, indent=2) if as_json else typed(page))
     return 0
 
 

@@ -136,7 +136,7 @@ def verify(
         request = Request(target=target, policy=policy, output=output, **limits)
         result = verify_triton(project, request, None if as_json else _tell_failure)
     except PyptoOpError as error:
-        click.echo(f"verify: {error.one_line()}", err=True)
+        click.echo(f"verify: {error.told()}", err=True)
         return 1
     if as_json:
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
@@ -178,12 +178,12 @@ def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bo
         project = Project.at(verify_dir, op_name, triton_impl_name)
         result = benchmark_triton(project, Request(**wanted), None if as_json else _tell_row)
     except GateClosed as closed:
-        click.echo(f"benchmark: {closed.one_line()}", err=True)
+        click.echo(f"benchmark: {closed.told()}", err=True)
         for failure in getattr(closed, "failures", []):
             click.echo(failure, err=True)
         return int(ExitCode.CONTRACT)
     except PyptoOpError as error:
-        click.echo(f"benchmark: {error.one_line()}", err=True)
+        click.echo(f"benchmark: {error.told()}", err=True)
         return 1
     if as_json:
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
@@ -240,7 +240,7 @@ def run_script(name: str) -> None:
         error.show()
         code = 1
     except PyptoOpError as error:
-        click.echo(f"{name}: {error.one_line()}", err=True)
+        click.echo(f"{name}: {error.told()}", err=True)
         code = 1
     except (click.Abort, KeyboardInterrupt):
         code = 130

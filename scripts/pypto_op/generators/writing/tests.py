@@ -116,7 +116,8 @@ def _whatever_is_there(ws: OpWorkspace, interfaces: Interfaces) -> list[int | No
     if ws.impl.is_file() and ws.golden.is_file():
         found.append(None)
     if not found:
-        raise ContractError("there is no impl with its golden", file=ws.root, remedy="a test is made after both are written")
+        missing = ws.golden if not ws.golden.is_file() else ws.impl
+        raise ContractError("no such file, and a test compares the kernel with its golden", file=missing, remedy="write it first")
     return found
 
 

@@ -19,6 +19,7 @@ from pypto_op.judge.findings.records import CaseRecord
 from pypto_op.judge.reporting.next_step import after_failure
 from pypto_op.vocabulary import Status
 from pypto_op.workflow import workflow
+from pypto_op.workspace import OpWorkspace
 
 _STYLE = {
     Status.PASS: "green",
@@ -47,7 +48,13 @@ def show_progress(console: Console, record: CaseRecord, done: int, total: int) -
 
 
 def show_report(
-    console: Console, report: Mapping[str, Any], *, verdict_only: bool = False, file: Path | None = None, phase: int | None = None
+    console: Console,
+    report: Mapping[str, Any],
+    *,
+    verdict_only: bool = False,
+    file: Path | None = None,
+    phase: int | None = None,
+    ws: OpWorkspace | None = None,
 ) -> None:
     """Print a report: table of cases, first failure, limits, the verifier's answer, and the verdict as the last line.
 
@@ -55,6 +62,7 @@ def show_report(
         verdict_only: leave out what is about single cases.
         file: where it lies; the verifier's answer, which names it, is printed only then.
         phase: k of the phase that was judged; None for the integrated implementation.
+        ws: the operator; the next command, which names it, is printed only then.
     """
     if report["checks"] and not verdict_only:
         console.print(_table(report))
@@ -73,7 +81,7 @@ def show_report(
             console.print(f"[dim]{escape(caveat)}[/dim]", soft_wrap=True)
     if answer and file is not None:
         console.print(escape(answer), soft_wrap=True)
-        if step := after_failure(report, file):
+        if ws is not None and (step := after_failure(report, file, ws)):
             console.print(f"[bold]next:[/bold] {escape(step)}", soft_wrap=True)
     ran = [mode for mode in report["per_mode_status"] if _ran(report, mode)]
     modes = ", ".join(
@@ -164,7 +172,8 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
         console.print(f"[dim]Shapes drawn for this verdict alone (again with --seed {told['seed']}): {escape(drawn)}[/dim]")
         console.print(
             "[dim]Not shown: larger shapes than these, or such in other dtypes, several axes that are longer than in the suite "
-            "at once, and further sizes of axes that are not dynamic.[/dim]"
+            "at once, and further sizes of axes that are not dynamic.[/dim]",
+            soft_wrap=True,
         )
     for name, why in told["left_out"].items():
         console.print(f"[dim]{escape(name)} was left out: {escape(why)}[/dim]")

@@ -9,25 +9,28 @@ from typing import Any
 
 from pypto_op.judge.findings.reasons import LOAD_FAILURES
 from pypto_op.vocabulary import FailureCategory, Mode, Status
-from pypto_op.workspace import typed
+from pypto_op.workspace import OpWorkspace, typed
 
 
-def after_failure(report: Mapping[str, Any], file: Path) -> str:
+def after_failure(report: Mapping[str, Any], file: Path, ws: OpWorkspace) -> str:
     """Return the next command after a report that is FAIL, or whose kernel does not load; "" where no case is to blame.
 
     Args:
         file: where it lies, in `eval/` of its operator or anywhere else.
+        ws: the operator; a kernel that is not its own is named by `--impl`.
     """
     failure = report["first_failure"]
     if failure is None or not failure["case_id"] or (report["status"] != Status.FAIL and failure["reason"] not in LOAD_FAILURES):
         return ""
-    op_dir, case = _operator(report["op_name"], file), f"--case {shlex.quote(failure['case_id'])}"
+    op_dir, case = typed(ws.root), f"--case {shlex.quote(failure['case_id'])}"
     phase = report["up_to_module"] if report["up_to_module"] < report["total_modules"] else None
-    boundary = f" --up-to-module {phase}" if phase else ""
+    impl = ws.root / report["impl_file"]
+    foreign = f" --impl {typed(impl)}" if report["impl_file"] and impl != (ws.module_impl(phase) if phase else ws.impl) else ""
+    boundary = (f" --up-to-module {phase}" if phase else "") + foreign
     if failure.get("cpu_reproducer_candidate"):
         return f"pypto-op reproduce {op_dir} {case}{boundary}  (is the kernel to blame, or the case?)"
     if failure["failure_category"] not in (FailureCategory.PRECISION, FailureCategory.STRUCTURAL):
-        kernel = f" --kernel {op_dir}/{report['impl_file']}" if report["impl_file"] else ""
+        kernel = f" --kernel {typed(impl)}" if report["impl_file"] else ""
         return f"pypto-op diagnose --log {typed(file)}{kernel}  (is it a known mistake?)"
     if failure["reason"] in LOAD_FAILURES:
         return f"pypto-op verify {op_dir}{boundary}  (once {report['impl_file'] or 'the kernel'} is mended: nothing ran)"
@@ -36,8 +39,3 @@ def after_failure(report: Mapping[str, Any], file: Path) -> str:
     if failure["mode"] == Mode.SIM and failure["failure_category"] == FailureCategory.PRECISION:
         return f"pypto-op debug precision-compare {op_dir} {case}{boundary}  (which line is the first that is wrong?)"
     return f"pypto-op verify {op_dir} {case}{boundary} --error-maps && pypto-op report {op_dir}  (where is it off?)"
-
-
-def _operator(name: str, file: Path) -> str:
-    """Return the operator's folder as it may be typed here; a report that lies elsewhere does not tell it."""
-    return next((typed(folder) for folder in file.parents if folder.name == name), "OP_DIR")
