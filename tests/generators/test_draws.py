@@ -296,6 +296,9 @@ def test_a_result_that_overflows_makes_no_infinity_a_legal_input(tmp_path: Path,
         ("A NaN in x reaches its row; which other rows it reaches is not specified.", False),
         ("A NaN in x makes its row NaN. Under the flag it is not said which masked keys get NaN as well.", True),
         ("A NaN in x makes its row NaN. An empty row may be slow.", True),
+        ("Rows that are left out may hold NaN: they reach nothing.\n\n| out | output | [S, D] | float32 | new |", True),
+        ("A NaN may occur in x: it makes its row NaN. Later rows may also be NaN where it lies early.", False),
+        ("A NaN in x makes its row NaN, and y may hold NaN in other rows.\n\n| y | output | [S, D] | float32 | new |", False),
     ],
 )
 def test_a_nan_whose_reach_spec_leaves_open_is_no_case(tmp_path: Path, said: str, tried: bool) -> None:

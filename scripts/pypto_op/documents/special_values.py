@@ -17,6 +17,10 @@ _RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b",
 _OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
 _NAN = re.compile(r"\bnans?\b")
 _OPEN = re.compile(r"\b(may|might|need not|unspecified|not (said|specified|promised|defined))\b")
+_LEAVE = re.compile(r"\b(may|might) (also |well |even )?(hold|contain|carry|occur|appear|lie|stand|sit)s?\b")
+"""What an input may hold is a leave, and says nothing of how far it reaches."""
+_OUTPUT_ROW = re.compile(r"^\|\s*`?(\w+)`?\s*\|\s*output\s*\|", re.M)
+_LEFT_OUT = re.compile(r"\b(left|leaves?|leaving) out\b")
 _CONDITIONAL = re.compile(r"[\s*-]*(under|with|when|where|if)\b")
 _IT = re.compile(r"\bit\b")
 _MINUS_INF = re.compile(r"(?<!\w)-inf\b")
@@ -45,12 +49,15 @@ def nan_is_open(text: str) -> str:
     """Return the sentence of SPEC.md that leaves open how far a NaN reaches ("it may reach later tokens"), "" where none does.
 
     The golden has one reach then, and a right kernel another. A sentence about a condition ("under the flag ...") leaves the
-    ordinary call as it is.
+    ordinary call as it is, and so does one of what inputs may hold ("rows that nobody names may hold NaN").
     """
-    before = ""
+    before, outputs = "", set(_OUTPUT_ROW.findall(text.lower()))
     for part in _statements(text):
         about = _NAN.search(part) or (_IT.search(part) and _NAN.search(before))
-        if about and _OPEN.search(part) and not _CONDITIONAL.match(part) and not _OUTSIDE.search(part):
+        words = re.findall(r"\w+", _LEFT_OUT.sub("", part))
+        of_a_result = _OF_A_RESULT.search(part) or not outputs.isdisjoint(words)
+        said = part if of_a_result else _LEAVE.sub("", part)
+        if about and _OPEN.search(said) and not _CONDITIONAL.match(part) and not _OUTSIDE.search(part):
             return " ".join(part.split())
         before = part
     return ""

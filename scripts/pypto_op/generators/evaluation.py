@@ -17,8 +17,8 @@ from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
+from pypto_op.generators.cases import far_ends, whole_numbers
 from pypto_op.generators.cases import suite as suite_cases
-from pypto_op.generators.cases import values, whole_numbers
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.cases.float_scalars import defaults
 from pypto_op.generators.cases.refusals import refusals
@@ -137,8 +137,8 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        stays, telling = partial(whole_numbers.stays, sources), partial(values.telling, maker)
-        offers = Offers(maker.in_place_of, maker.spare, stays, telling, partial(beyond, maker))
+        stays, between = partial(whole_numbers.stays, sources), partial(far_ends.between, maker)
+        offers = Offers(maker.in_place_of, maker.spare, stays, partial(far_ends.telling, maker), between, partial(beyond, maker))
         rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, offers)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)

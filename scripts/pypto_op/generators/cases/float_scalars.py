@@ -78,6 +78,19 @@ class Scalar:
         """Return the ends that it may have, but for its default and 0 (`may_be_zero`)."""
         return [end for end in (self.kept.low, self.kept.high) if math.isfinite(end) and end != 0.0 and self._may_be(end)]
 
+    def near_open_ends(self) -> list[float]:
+        """Return values next to each end but 0 that is itself outside, about a hundredth of the way from the default: 1 - 2^-10.
+
+        Away from the end by a power of two, so that a kernel which takes 1 - beta in float32 loses nothing. What is small already
+        has other values on both sides.
+        """
+        outside = [
+            end for end, is_open in ((self.kept.low, self.kept.open_low), (self.kept.high, self.kept.open_high)) if is_open
+        ]
+        ways = [(end, self.default - end) for end in outside if math.isfinite(end) and end not in (0.0, self.default)]
+        near = [end + math.copysign(2.0 ** round(math.log2(abs(way) / 100)), way) for end, way in ways if not self._is_small]
+        return [value for value in near if self._may_be(value)]
+
     def may_be_zero(self) -> bool:
         """Whether 0 lies in the range, and is not the default: a wrapper may take it for "not given" (`lam or 0.95`).
 

@@ -84,6 +84,8 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         maker.add(Level.L3, f"{name}_far", maker.ragged, dtype=wide, knobs={name: other})
     for other in scalar.far_above():
         maker.add(Level.L3, f"{name}_far_above", maker.ragged, dtype=wide, knobs={name: other})
+    for near in scalar.near_open_ends():  # a kernel may do otherwise from a decay of 0.99 on
+        maker.add(Level.L3, f"{name}_near_end", maker.ragged, dtype=wide, knobs={name: near})
     for end in scalar.ends():
         # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
         # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
@@ -134,7 +136,7 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     if not own:  # an end of its range, beside the case that is for this scalar
         return
     if ZONE not in case:
-        yield from _beside_sizes(maker, case)
+        yield from beside_sizes(maker, case)
     rest = {other: values[0] for other in usual if other != name and (values := floats[other].others())}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
     tried = [{**beside, name: value} for beside in besides for value in own]
@@ -144,7 +146,7 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
             yield {**case, **scalars_of, "id": f"{case['id']}_beside{number}"}
 
 
-def _beside_sizes(maker: Maker, case: Case) -> Iterator[Case]:
+def beside_sizes(maker: Maker, case: Case) -> Iterator[Case]:
     """Yield a case with all tensors small, and with one far larger than the others: there an upper bound of a ratio shows.
 
     Scalars that may be 0 are so beside the large one, since a share of it, such as a weight decay, bounds the ratio, too.

@@ -25,7 +25,7 @@ from pypto_op.generators.cases.values import varied_floats
 from pypto_op.generators.cases.whole_numbers import varied_integer
 from pypto_op.generators.rehearsing import overflows
 from pypto_op.generators.rehearsing.side_by_side import SideBySide
-from pypto_op.generators.rehearsing.trying import Fit, Nothing, rehearsed
+from pypto_op.generators.rehearsing.trying import Fit, Nothing, Others, rehearsed
 from pypto_op.judge.cases.inputs import checks_precision
 from pypto_op.judge.running.raises import faulty
 from pypto_op.judge.stressing import KEY
@@ -81,6 +81,7 @@ class Offers:
         stays: whether a case with another value of a scalar stays however many there are, as one at an end of its range does.
         telling: gives the cases that may stand beside one that takes a float scalar's default for right; the first that
             tells it does.
+        between: gives values of float scalars that a case has to tell from its own, as it does their defaults.
         beyond: gives the cases of a dtype that may be kept where none shows a number between that float16 does not hold.
     """
 
@@ -88,6 +89,7 @@ class Offers:
     spare: Callable[[Level], Iterable[Case]] = lambda _: ()
     stays: Callable[[Case, str], bool] = lambda case, name: False
     telling: Callable[[Case], Iterable[Case]] = lambda _: ()
+    between: Callable[[Case], Mapping[str, float]] = lambda _: {}
     beyond: Callable[[str], Iterable[Case]] = lambda _: ()
 
 
@@ -118,7 +120,7 @@ def rehearse(
         stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
         names = [varied_integer(case, defaults) for case in cases]
-        usual = [varied_floats(case, defaults) for case in cases]
+        usual = [_others(case, defaults, offers.between(case)) for case in cases]
         begun = _begun(side, [(case, own) for case, name, own in zip(cases, names, usual, strict=True) if not name])
         for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
@@ -154,16 +156,22 @@ def _fitting(side: SideBySide, done: Rehearsed, case: Case, told: Fit | Nothing,
     return fit
 
 
-def _begun(side: SideBySide, cases: Sequence[tuple[Case, Mapping[str, float]]]) -> dict[str, Future[Fit | Nothing]]:
+def _others(case: Case, defaults: Mapping[str, Any], between: Mapping[str, float]) -> Others:
+    """Return what a case has to tell its float scalars from: their defaults first, then what lies between."""
+    usual = varied_floats(case, defaults)
+    return {name: (default, *([between[name]] if name in between else [])) for name, default in usual.items()}
+
+
+def _begun(side: SideBySide, cases: Sequence[tuple[Case, Others]]) -> dict[str, Future[Fit | Nothing]]:
     """Begin to try every case, longest first: a search that begins last leaves one reference at work and the others idle.
 
-    Each case comes with the defaults of the float scalars of which it has other values.
+    Each case comes with what it has to tell its float scalars from.
     """
     ordered = sorted(cases, key=lambda one: KEY not in one[0])
     return {case["id"]: side.begin(partial(rehearsed, case=case, usual=usual)) for case, usual in ordered}
 
 
-def _tell(side: SideBySide, done: Rehearsed, case: Case, others: Iterable[Case], usual: Mapping[str, float]) -> None:
+def _tell(side: SideBySide, done: Rehearsed, case: Case, others: Iterable[Case], usual: Others) -> None:
     """Keep the first of some cases that tells the scalars of `case` from their defaults; say so where none does."""
     tried = list(itertools.islice(others, _MOST_TELLING))
     for other in tried:
@@ -172,7 +180,8 @@ def _tell(side: SideBySide, done: Rehearsed, case: Case, others: Iterable[Case],
             done.keep(fit)
             return
     if tried:
-        done.dropped[f"{case['id']}_beside"] = f"no case was found that tells another {' or '.join(usual)} from the default"
+        told = "the default" if all(len(values) == 1 for values in usual.values()) else "what lies between it and the default"
+        done.dropped[f"{case['id']}_beside"] = f"no case was found that tells another {' or '.join(usual)} from {told}"
 
 
 def _overflow(side: SideBySide, done: Rehearsed, beyond: Callable[[str], Iterable[Case]]) -> None:

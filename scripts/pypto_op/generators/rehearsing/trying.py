@@ -51,6 +51,8 @@ POWER = "power"
 
 NONE: Mapping[str, float] = {}
 Case = dict[str, Any]
+Others = Mapping[str, tuple[float, ...]]
+"""What a case has to tell its float scalars from, by name: the default first, then values between it and the case's own."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,10 @@ class Nothing:
 
 
 def rehearsed(
-    first: FirstCandidate, case: Case, varied: str = "", usual: Mapping[str, float] = NONE, must_tell: bool = False
+    first: FirstCandidate, case: Case, varied: str = "", usual: Others | None = None, must_tell: bool = False
 ) -> Fit | Nothing:
-    """Return what a case becomes, or why it says nothing, as `must_tell` does where it takes a default in `usual` for right."""
+    """Return what a case becomes, or why it says nothing, as `must_tell` does where it takes a value in `usual` for right."""
+    usual = usual or {}
     tried = _stressed(first, case) if KEY in case else try_case(first, case)
     if isinstance(tried, str):
         return Nothing(tried)
@@ -105,7 +108,7 @@ def rehearsed(
         return Nothing(_PARTED, tried.case)
     if fit.natural is not None and (name := _mixed_by(first, case)):
         return Nothing(f"right kernels may differ by more than is natural where {name} is next to an end", tried.case)
-    for scalar, default in usual.items():
+    for scalar, (default, *_) in usual.items():
         if case[scalar] == 0.0 and _guards(first, tried, scalar, default):
             return Nothing(f"{scalar} is a guard of zeros, and SPEC.md names no range of it that holds 0", tried.case)
     for scalar in _mixing_zeros(first, case):
@@ -182,11 +185,12 @@ def _moved_share(first: FirstCandidate, tried: Tried, names: Iterable[str], scal
     return share_taken([first.golden(list(moved.values()), float64=True)], tried.native, policy)
 
 
-def _hides(first: FirstCandidate, tried: Tried, usual: Mapping[str, float]) -> bool:
-    """Whether a case takes what the golden answers with the default of a scalar for right."""
+def _hides(first: FirstCandidate, tried: Tried, usual: Others) -> bool:
+    """Whether a case takes what the golden answers with another value of a scalar for right, such as its default."""
     draw = Draw(first, tried.case, tried.inputs, tried.native)
-    for name in usual if checks_precision(tried.case) else ():
-        plain = answered(first, {key: value for key, value in tried.case.items() if key != name})
+    others = [(name, value) for name, values in usual.items() for value in values] if checks_precision(tried.case) else []
+    for name, value in others:
+        plain = answered(first, {**tried.case, name: value})
         if isinstance(plain, Tried) and draw.takes(plain.native.outputs):
             return True
     return False
