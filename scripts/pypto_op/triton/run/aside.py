@@ -42,12 +42,13 @@ _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
 _TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
+_TOLD |= {stretched.BELOW: stretched.TOLD_BELOW}
 _MOVES = (
     skewed.LOW,
     skewed.HIGH,
     skewed.FAR,
     one_value.OTHER,
-    stretched.MOVE,
+    *stretched.MOVES,
     masks.MOVE,
     *[reaching.REACH] * reaching.TIMES,
     reaching.MEET,
@@ -305,7 +306,7 @@ class Aside:
 def _may_move(move: str, case: Case) -> bool:
     if move in (reaching.REACH, reaching.MEET):
         return bool(case.idle) and not (case.reached and move == reaching.REACH)
-    if move == stretched.MOVE:
+    if move in stretched.MOVES:
         return case.redrawn
     if move in (unread.MOVE, masks.MOVE):
         return bool(case.unread if move == unread.MOVE else case.masks)
