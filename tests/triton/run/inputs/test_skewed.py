@@ -213,12 +213,13 @@ def test_buffers_that_hold_one_value_are_varied_too() -> None:
         model.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool))
         model.register_buffer("table", torch.arange(8.0))
         model.register_buffer("made", torch.ones(8), persistent=False)
+        model.register_buffer("drawn", torch.linspace(1, 2, 8))
         model.register_buffer("running_var", torch.ones(8))
         return torch.nn.Sequential(model)
 
     model, other = built(), built()
-    names = filled.buffers(model)
-    assert names == ["0.scale", "0.mask"]
+    assert (filled.buffers(model), filled.drawn(model)) == (["0.scale", "0.mask"], ["0.table", "0.drawn"])
+    names = [*filled.buffers(model), "0.drawn"]
     for one in (model, other):
         filled.vary(one, names, 5)
     for name, value in dict(model.named_buffers()).items():

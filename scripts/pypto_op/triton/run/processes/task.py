@@ -191,7 +191,7 @@ class Task:
             return own, None  # this process, which takes long to start, goes on without the other numbers
         facts = {
             "filled": [*filled.names(self._model), *self._alike.names(self._model, seed)],
-            "buffers": filled.buffers(self._model),
+            "buffers": [*filled.buffers(self._model), *filled.drawn(self._model)],
             "constants": self._constants.names(self._model, seed),
         }
         self._varied = [name for names in facts.values() for name in names if name in message["vary"]]
