@@ -44,6 +44,7 @@ FRESH = (
     "fresh_twentieth",
     "fresh_twentyfirst",
     "fresh_twentysecond",
+    "fresh_twentythird",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

@@ -42,12 +42,13 @@ _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
 _TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
+_TOLD |= {stretched.BELOW: stretched.TOLD_BELOW}
 _MOVES = (
     skewed.LOW,
     skewed.HIGH,
     skewed.FAR,
     one_value.OTHER,
-    stretched.MOVE,
+    *stretched.MOVES,
     masks.MOVE,
     *[reaching.REACH] * reaching.TIMES,
     reaching.MEET,
@@ -123,12 +124,12 @@ class Aside:
                 yield case, seed
 
     def _buffers(self) -> None:
-        """Judge one more call where buffers of one value hold others, where the reference takes that."""
-        for case, seed in self.opened(lambda case: bool(_taken(case, case.buffers))):
-            names, begin = _taken(case, case.buffers), time.monotonic()
+        """Judge one more call where buffers hold other values, where the reference takes that."""
+        for case, seed in self.opened(lambda case: bool(_varying(case))):
+            names, begin = _varying(case), time.monotonic()
             judgement = self._varied(case, names, seed)
             if judgement is None:
-                case.said.append(f"of the reference {_listed(names)} of one value: it takes no other values, so none were tested")
+                case.said.append(f"buffers {_listed(names)} of the reference: it takes no other values, so none were tested")
                 continue
             if not judgement.ok and case.derived:
                 case.said.append(_told_of_first(names))
@@ -305,7 +306,7 @@ class Aside:
 def _may_move(move: str, case: Case) -> bool:
     if move in (reaching.REACH, reaching.MEET):
         return bool(case.idle) and not (case.reached and move == reaching.REACH)
-    if move == stretched.MOVE:
+    if move in stretched.MOVES:
         return case.redrawn
     if move in (unread.MOVE, masks.MOVE):
         return bool(case.unread if move == unread.MOVE else case.masks)
@@ -318,6 +319,11 @@ def _variable(case: Case) -> list[str]:
     They vary in two passes: behind a relu none shows in `LOW`.
     """
     return _taken(case, case.filled)
+
+
+def _varying(case: Case) -> list[str]:
+    """Return the buffers that both models have, but constants: what a kernel knows by heart of those is said alone."""
+    return [name for name in _taken(case, case.buffers) if name not in case.constants]
 
 
 def _taken(case: Case, names: list[str]) -> list[str]:

@@ -46,6 +46,13 @@ def test_a_table_of_pages_has_another_order() -> None:
     assert found is not None and not torch.equal(found, table) and found.flatten().sort().values.tolist() == [*range(12)]
 
 
+def test_positions_get_a_gap_first_and_stay_where_the_reference_takes_none() -> None:
+    own = torch.arange(3, 33)
+    moved = [dict(one_value.ways([torch.randn(4, 4), own], 0, [False, same])) for same in (True, False)]
+    assert [*moved[0]] == ["other with gaps", "other"] and moved[0]["other"] is None and [*moved[1]] == ["other"]
+    assert moved[0]["other with gaps"][1].tolist() == [*range(3, 18), *range(19, 34)] and int(own[-1]) == 32
+
+
 def test_edges_of_bins_stay_sorted() -> None:
     found = fixed.other(BINS, torch.Generator().manual_seed(0))
     assert found is not None and bool((found.diff() > 0).all()) and bool((found[1:-1] != BINS[1:-1]).all())

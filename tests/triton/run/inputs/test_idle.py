@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run.inputs import division, idle, reaching, sides, signed
+from pypto_op.triton.run.inputs import division, domains, idle, reaching, sides, signed
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -20,6 +20,11 @@ NORMAL = torch.randn(9, 20, generator=DRAWS)
 WHOLE = torch.randint(0, 9, (9, 20), generator=DRAWS)
 BINS = torch.linspace(-1, 1, 5)
 BYTES = torch.arange(-60, 60, dtype=torch.int8)
+
+
+def _shallow(watch: idle.Idle) -> list[str]:
+    """Return what was idle but for one side that every extreme of small numbers has (`test_domains`)."""
+    return [key for key in watch.found if f"({domains.DEEP})" not in key]
 
 
 BESIDE = "add (beside a small number), add (guard of zero)"
@@ -69,7 +74,7 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: NORMAL.round(decimals=1), "round (halfway)"),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num"),
      (lambda: EVEN.norm(1), "linalg_vector_norm (lower), linalg_vector_norm (root of zero)"),
-     (lambda: EVEN.prod(1), "prod (lower)"),
+     (lambda: EVEN.prod(1), "prod (factor of zero), prod (lower)"),
      (lambda: torch.div(EVEN, 0.5, rounding_mode="floor"), "div (lower)"), (lambda: EVEN.erf(), "erf (lower)"),
      (lambda: EVEN / 0.5, ""), (lambda: torch.fmax(EVEN, NORMAL), "fmax (nan)"), (lambda: NORMAL.nansum(), "nansum (nan)"),
      (lambda: BYTES + BYTES, "add (wraps)"), (lambda: BYTES * BYTES, ""), (lambda: BYTES // 9 * BYTES, ""),
@@ -102,7 +107,7 @@ BESIDE = "add (beside a small number), add (guard of zero)"
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
-    assert ", ".join(sorted(key.rpartition(" in ")[0] for key in watch.found)) == found
+    assert ", ".join(sorted(key.rpartition(" in ")[0] for key in _shallow(watch))) == found
     assert all(key.endswith(f"in line {forward.__code__.co_firstlineno}") for key in watch.found)
 
 
@@ -119,7 +124,7 @@ def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], foun
 def test_what_changes_something_is_not(forward: Callable[[], object]) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
-    assert not watch.found
+    assert not _shallow(watch)
 
 
 @pytest.mark.parametrize(("task", "found"), [("F.cross_entropy(x, t)", 0), ("F.cross_entropy(x, t, ignore_index=-100)", 1)])
@@ -146,7 +151,7 @@ def test_whole_numbers_alone_are_known() -> None:
 
 def test_ties_count_only_where_whole_numbers_are_returned_that_are_said_to_be_the_first() -> None:
     with idle.Idle(Path(__file__)) as watch:
-        found = NORMAL.sub(9).max(1)
+        found = NORMAL.mul(2.0**18).sub(2.0**21).max(1)
     assert watch.idle(found[0]) == {}
     assert [*watch.idle(list(found))] == [*watch.found] != []
     with watch:

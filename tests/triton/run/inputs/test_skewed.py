@@ -213,12 +213,13 @@ def test_buffers_that_hold_one_value_are_varied_too() -> None:
         model.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool))
         model.register_buffer("table", torch.arange(8.0))
         model.register_buffer("made", torch.ones(8), persistent=False)
+        model.register_buffer("drawn", torch.linspace(1, 2, 8))
         model.register_buffer("running_var", torch.ones(8))
         return torch.nn.Sequential(model)
 
     model, other = built(), built()
-    names = filled.buffers(model)
-    assert names == ["0.scale", "0.mask"]
+    assert (filled.buffers(model), filled.drawn(model)) == (["0.scale", "0.mask"], ["0.table", "0.drawn"])
+    names = [*filled.buffers(model), "0.drawn"]
     for one in (model, other):
         filled.vary(one, names, 5)
     for name, value in dict(model.named_buffers()).items():
@@ -308,6 +309,7 @@ def smooth_kernel(x_ptr, out_ptr, n, MASKED: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out_ptr + row * n + cols, y, mask=cols < n)
 """
 # name: (reference, input, kernel, shape of the output, MASKED, status)
+# The task's own numbers add up to 99 once in 360 draws, to 600 never; moved upwards they add up to more than 1000.
 ROWS = {
     "maximum_with_its_padding": ("x.amax(-1)", "torch.randn(8, 50)", "end_kernel", "8", "False, LEAST=False", "FAIL"),
     "maximum": ("x.amax(-1)", "torch.randn(8, 50)", "end_kernel", "8", "True, LEAST=False", "PASS"),
@@ -325,7 +327,7 @@ ROWS = {
     "without_overflow": ("F.softplus(x)", "torch.randn(8, 50)", "smooth_kernel", "x.shape", True, "PASS"),
     "triangle": ("x.sum(-1)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
     "reference_that_takes_no_other": ("self.small(x).sum(-1)", "torch.randn(8, 50).tril()", "lower_kernel", "8", True, "PASS"),
-    "reference_ending_infinite": ("x.sum(-1) / (x.sum() < 99)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
+    "reference_ending_infinite": ("x.sum(-1) / (x.sum()<600)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
 }  # fmt: skip
 SMALL = """
     def small(self, x):

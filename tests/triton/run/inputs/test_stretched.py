@@ -162,3 +162,56 @@ def test_order_sign_and_equality_stay(numbers: list[int]) -> None:
         return
     assert torch.equal(found[0].sign(), own.sign())
     assert torch.equal((found[0][:, None] - found[0][None]).sign(), (own[:, None] - own[None]).sign())
+
+
+def _negative(call: Callable[..., Any], *inputs: torch.Tensor) -> list[torch.Tensor] | None:
+    return next((found for _, found in stretched.below_zero([*inputs], lambda given: call(*given))), None)
+
+
+COMPUTED = {
+    "a quotient": lambda x: x // 7,
+    "a quotient by a rounding mode": lambda x: torch.div(x, 7, rounding_mode="floor"),
+    "a remainder": lambda x: x % 7 + 1,
+    "a greatest element": lambda x: x.amax(-1),
+    "the least of sums": lambda x: (x + x).amin(),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_is_only_computed_with_goes_below_zero(name: str) -> None:
+    own = torch.tensor([[30, 20, 10, 40], [0, 3, 1, 2]])
+    found = _negative(COMPUTED[name], own)
+    assert found is not None
+    assert found[0].tolist() == [[-30, -20, -10, -40], [0, 3, 1, 2]]
+    assert own.min() == 0
+
+
+NAMES = {
+    "a page and a place within it": lambda x: (_TABLE[x // 8], x % 8),
+    "a bucket that is added to": lambda x: torch.zeros(9).index_add(0, x.reshape(-1) // 8, torch.ones(4)),
+    "marks": lambda x: F.one_hot(x % 4, 4),
+    "lengths": lambda x: (x.amax(), _PLACES[None] < x.reshape(-1, 1)),
+    "blocks that are compared": lambda x: (x // 8, x[:, None] >= x[:, :, None]),
+    "what divides": lambda x: torch.full_like(x, 99) // (x + 1),
+    "bits": lambda x: (x & 3) // 2,
+    "sums": lambda x: x.sum(-1),
+    "floats": lambda x: (x // 7).float(),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_names_places_or_is_no_quotient_keeps_its_sign(name: str) -> None:
+    assert _negative(NAMES[name], torch.tensor([[30, 20, 10, 40]])) is None
+
+
+def test_greatest_elements_keep_their_sign_beside_numbers_of_both() -> None:
+    own = torch.tensor([30, 20, 10, 40])
+    assert _negative(lambda x, y: (x.amax(), y), own, torch.tensor([-1.5, 2.0])) is None
+    assert _negative(lambda x, y: (x // 7, y), own, torch.tensor([-1.5, 2.0])) is not None
+
+
+@pytest.mark.parametrize(
+    "own", [torch.tensor([0, 1, 1, 0]), torch.tensor([1, 2, 5, 9]), torch.tensor([9, 2, 5, 3], dtype=torch.uint8)]
+)
+def test_flags_sorted_numbers_and_bytes_keep_their_sign(own: torch.Tensor) -> None:
+    assert _negative(lambda x: x // 7, own) is None

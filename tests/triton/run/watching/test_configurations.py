@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 from triton.runtime import autotuner
 from triton.runtime.errors import OutOfResources
 
-from pypto_op.triton.run.watching.configurations import FAR, OWN, Configurations
+from pypto_op.triton.run.watching.configurations import FAR, MOVED, OWN, Configurations
 
 _BLOCKS = (16, 32, 64, 128)
 _FASTEST, _TOO_LARGE = 64, 128
@@ -40,11 +40,11 @@ class Kernel:
         call()
         return [float(abs(self.launched[-1] - _FASTEST))] * 3
 
-    def call(self, *, turns: bool, judges: str = OWN) -> int:
+    def call(self, *, turns: bool, judges: str = OWN, n: int = 8) -> int:
         """Call as forward does, and return the configuration that was launched."""
         self.configurations.judges, self.configurations.turns = judges, turns
         self.configurations.begin()
-        self.tuner.run(8)
+        self.tuner.run(n)
         self.configurations.chosen(self.tuner)
         return self.launched[-1]
 
@@ -85,3 +85,11 @@ def test_calls_on_far_inputs_take_each_configuration_in_a_turn_of_their_own(kern
     assert {kernel.call(turns=True) for _ in range(2)} == {16, 32}
     assert {kernel.call(turns=True, judges=FAR) for _ in range(3)} == {16, 32, 64}
     assert kernel.configurations.facts() == {"fn": [3, 3, 3]}
+
+
+def test_calls_of_two_sizes_by_turns_meet_each_configuration_in_both(monkeypatch):
+    kernel = Kernel()
+    kernel.tuner.configs = kernel.tuner.configs[:2]
+    monkeypatch.setattr(autotuner.Autotuner, "_bench", kernel.configurations.in_turn(autotuner.Autotuner._bench))
+    met = {(n, kernel.call(turns=False, judges=judges, n=n)) for judges in (OWN, MOVED, MOVED) for n in (30, 100)}
+    assert met == {(n, block) for n in (30, 100) for block in _BLOCKS[:2]}

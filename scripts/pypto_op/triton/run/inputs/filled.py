@@ -3,7 +3,8 @@
 A trained model has others. So a later pass gives both models other values for them. A parameter that holds several values may
 be the same for every seed, too (decays: the logarithms of 1 to n), and a kernel may know them by heart.
 
-Buffers of one value (a scale, a mask) get others in a pass of their own, since the reference may not take them. So do constants,
+Buffers of one value (a scale, a mask) get others in a pass of their own, since the reference may not take them. So do buffers
+that were drawn, or made of drawn weights: who computes such anew reads another number than the reference. So do constants,
 which are buffers, and parameters without a gradient, of several values (slopes, a window). A kernel may compute such on its own.
 That is said.
 """
@@ -26,7 +27,7 @@ _ROUND = 1024.0
 """A single number that is no multiple of 1/1024 was drawn."""
 _MOST_KEPT = 1 << 16
 """Elements of a parameter; what is larger was drawn."""
-TOLD = "weights that constructors fill with one value (ones, zeros), or alike for every seed, had other values in this pass"
+TOLD = "buffers, or weights that constructors fill with one value (ones, zeros), or alike for every seed, had other values here"
 
 
 class Alike:
@@ -57,6 +58,16 @@ def names(model: Any) -> list[str]:
 def buffers(model: Any) -> list[str]:
     """Return the names of the other buffers that hold one value throughout, and that are saved with the model."""
     return list(_buffers(model))
+
+
+def drawn(model: Any) -> list[str]:
+    """Return the names of buffers of several values that are saved with the model; those that are made of weights are such."""
+    held = _saved(model) if isinstance(model, torch.nn.Module) else {}
+    return [
+        name
+        for name, value in held.items()
+        if 1 < value.numel() <= _MOST_KEPT and value.is_floating_point() and value.element_size() > 1 and not _is_filled(value)
+    ]
 
 
 def vary(model: Any, wanted: Collection[str], seed: int) -> None:

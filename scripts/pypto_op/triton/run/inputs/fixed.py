@@ -1,7 +1,8 @@
 """Inputs that are the same for every seed: a causal mask, positions in their order, where segments begin.
 
 A kernel may know such an input by heart and never read it. So the pass for inputs of one value gives masks (two values) other
-elements, and exchanges the lengths of segments, where the reference takes that. The rest is said.
+elements, and exchanges the lengths of segments, where the reference takes that. Positions one after another get a gap: a kernel
+that takes the number of a row for its position is wrong then. The rest is said.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pypto_op.triton.run.inputs.packing import once, same_layout, tensors_of
 _TURNED = 0.25
 """Of a mask's elements of its first one's kind so many become the other."""
 _LEAST = 2
+_POSITIONS = 4
 _MOST_BYTES = 1 << 24
 _MOST_NAMES = 4
 
@@ -52,17 +54,28 @@ def fixed(before: list[str], now: list[str]) -> list[bool]:
     return [bool(one) and one == other for one, other in zip(before, now, strict=len(before) == len(now))]
 
 
-def other(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor | None:
-    """Return a tensor of the same layout and kind with other values; None where none is sure to be valid."""
+def other(tensor: torch.Tensor, draws: torch.Generator, *, gaps: bool = False) -> torch.Tensor | None:
+    """Return a tensor of the same layout and kind with other values; None where none is sure to be valid.
+
+    `gaps`: numbers one after another get a gap; the last one may be too large for a table then.
+    """
     copy = same_layout(tensor)
     seen = once(copy)
-    if seen.dim() > 1:
+    if gaps and are_consecutive(seen):
+        changes = _part
+    elif seen.dim() > 1:
         changes = _turn if tensor.dtype is torch.bool or tensor.is_floating_point() else _permute
     elif tensor.is_floating_point():
         changes = _shift
     else:
         changes = _exchange
     return copy if changes(seen, draws) else None
+
+
+def are_consecutive(tensor: torch.Tensor) -> bool:
+    """Whether whole numbers follow one another, as positions do."""
+    whole = not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype is not torch.bool
+    return whole and tensor.dim() == 1 and len(tensor) >= _POSITIONS and bool((tensor.diff() == 1).all())
 
 
 def told(inputs: Any, same: Sequence[bool], *, taken: bool) -> list[str]:
@@ -123,6 +136,12 @@ def _shift(seen: torch.Tensor, draws: torch.Generator) -> bool:
     inner = seen[1:-1]
     part = 0.1 + 0.3 * torch.rand(inner.shape, generator=draws).to(seen.device)
     inner.copy_(inner + part * (seen[2:] - inner))
+    return True
+
+
+def _part(seen: torch.Tensor, draws: torch.Generator) -> bool:
+    """Leave a number out in the middle."""
+    seen[len(seen) // 2 :] += 1
     return True
 
 

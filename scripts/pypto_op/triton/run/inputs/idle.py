@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode
-from pypto_op.triton.run.inputs import pairs, sides
+from pypto_op.triton.run.inputs import domains, pairs, sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -58,6 +58,8 @@ class Idle(DispatchMode):
         self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
         self._places_of: dict[tuple[str, int], list[int]] = {}  # by what an operator does, and its line: its instructions
         self._looks = False  # the reference uses such places
+        self._named: list[torch.Tensor] = []  # places of greatest elements, of which the first of equal ones is meant
+        self._uses_named = False  # the reference counts by them, say
         self._orders: list[tuple[torch.Tensor, int, torch.Tensor, bool]] = []  # places, axis, elements, whether those were drawn
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
@@ -77,6 +79,8 @@ class Idle(DispatchMode):
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         out = func(*args, **(kwargs or {}))
         self._note_looks(plain, [args, kwargs or {}], out)
+        if plain in sides.NAMED:
+            self._named += tensors_of(out)[-1:]
         self._keep_made(plain, given, out, exact=exact, grid=grid, apart=apart)
         if plain not in _WATCHED or not given:
             return out
@@ -128,6 +132,8 @@ class Idle(DispatchMode):
 
     def _note_looks(self, name: str, given: Any, out: Any) -> None:
         """Note whether an operator is given places of elements that an order returned; a copy of them is no use."""
+        if self._named and name not in COPIES and name != "detach":
+            self._uses_named |= any(address(one) in {*map(address, self._named)} for one in tensors_of(given))
         if not self._places or self._looks or name == "detach":
             return
         if not any(address(one) in {*map(address, self._places)} for one in tensors_of(given)):
@@ -199,7 +205,7 @@ class Idle(DispatchMode):
         found = self.idle(outputs)
         if before is None:
             return found
-        far = (f"({sides.FAR})", f"({sides.SUNK})")
+        far = (f"({sides.FAR})", f"({sides.SUNK})", f"({domains.DEEP})")
         return {key: whole for key, whole in before.items() if key in found or (gross and not any(side in key for side in far))}
 
     def idle(self, outputs: Any) -> dict[str, bool]:
@@ -207,7 +213,7 @@ class Idle(DispatchMode):
         ordered = {position for position, *_ in self.orders(outputs)}
         others = [tensor for position, tensor in enumerate(tensors_of(outputs)) if position not in ordered]
         kinds = {tensor.dtype for tensor in others if not tensor.is_floating_point()}
-        hidden = [sides.TIES] if not kinds else []
+        hidden = [sides.TIES] if not kinds and not self._uses_named else []
         hidden = [sides.TIES, sides.EQUAL] if self.unordered else hidden
         hidden += [sides.ALIKE] if kinds - {torch.bool} or self._looks else []
         return {key: whole for key, whole in self.found.items() if not any(f"({side})" in key for side in hidden)}

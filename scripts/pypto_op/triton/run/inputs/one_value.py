@@ -29,8 +29,13 @@ TOLD = (
 
 
 def ways(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield what the move is called and inputs: all numbers are others, then all but one, which may tell a size, then none."""
+    """Yield what the move is called and inputs: all numbers are others, then all but one, which may tell a size, then none.
+
+    Positions that follow one another have a gap in the first of them alone, which the reference may not take.
+    """
     numbers = floats_of(inputs)
+    if any(stays and fixed.are_consecutive(once(tensor)) for tensor, stays in zip(tensors_of(inputs), same, strict=False)):
+        yield f"{OTHER} with gaps", varied(inputs, seed, same, gaps=True)
     yield OTHER, varied(inputs, seed, same)
     for number in numbers[:_MOST] if len(numbers) > 1 else ():
         yield f"{OTHER} but {number}", varied(inputs, seed, same, stay=[number])
@@ -45,7 +50,7 @@ def floats_of(inputs: Any) -> list[str]:
     return found
 
 
-def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[str] = ()) -> Any | None:
+def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[str] = (), gaps: bool = False) -> Any | None:
     """Return inputs of the same layout, those of one value with other values; None where there are none.
 
     Args:
@@ -53,6 +58,7 @@ def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[
         seed: draws the values.
         same: which tensors are the same for every seed; they get others, too, where that is possible (`fixed`).
         stay: the paths of floats that keep their values.
+        gaps: positions that follow one another get a gap.
     """
     draws = torch.Generator().manual_seed(seed)
     sizes = _sizes(inputs)
@@ -61,7 +67,7 @@ def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[
 
     def tensor(given: torch.Tensor) -> torch.Tensor:
         nonlocal changed
-        if next(stays, False) and (mixed := fixed.other(given, draws)) is not None:
+        if next(stays, False) and (mixed := fixed.other(given, draws, gaps=gaps)) is not None:
             changed = True
             return mixed
         copy = same_layout(given)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run.inputs import sides, signed, skewed, smaller
+from pypto_op.triton.run.inputs import domains, sides, signed, skewed, smaller
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
 
@@ -138,6 +138,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     shapes = {tensor.shape for tensor in tensors_of(inputs) if tensor.is_floating_point()}
     for shape in shapes if any(name.startswith(_ASKS_FOR_INFINITY) for name in idle) else ():
         yield f"{REACH} hidden {tuple(shape)}", partial(_changed, inputs, smaller.hiding(shape), scales=True)
+    for name, write in domains.ways(idle):
+        yield f"{WITHIN} {name}", partial(_changed, inputs, write, scales=True)
     for word in _TURNS.findall(" ".join(idle)):
         for target, _ in enumerate(tensors_of(inputs)):
             yield f"{WITHIN} turned {target} {word}", partial(signed.turned, inputs, target, int(word))
@@ -169,9 +171,11 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
     targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
     targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
     far = any(f"({sides.SUNK})" in name or name.startswith(_BEST) for name in below)
+    deep = any(f"({domains.DEEP})" in name for name in below)
     for name, (target, ends) in targets.items() if below else ():
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
-        for most in ends if far else ():
+        deepest = [domains.OF_WEIGHTS if name.startswith(WEIGHTS) else domains.OF_INPUTS] if deep else []
+        for most in [*(ends if far else ()), *deepest]:
             yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run.inputs import domains
+
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
 HALF = "halfway"
 """Between two whole numbers; `torch.round` takes the even one there, and a kernel that adds 0.5 takes the greater one."""
@@ -37,9 +39,9 @@ BESIDE = "beside a small number"
 """Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
 TURN = "turn of"
 """Of a remainder: a whole number that it changes, before the one that it divides by."""
-OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE)
+OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE, domains.FACTOR)
 """Sides to which zeros alone come, or what is nearly zero."""
-NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO)
+NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO, *domains.SIDES)
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -169,6 +171,8 @@ _HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6
 DISTANCE = "dist"
 _DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
+NAMED = frozenset(("argmax", "argmin"))
+"""They return places alone; of `max` it is mostly the values that are used, whose places go nowhere."""
 _EXTREMES = {"amax": torch.amax, "amin": torch.amin}
 _RUNNING = frozenset(("cummax", "cummin"))
 """Torch names the last one of equal elements, on every device."""
@@ -182,9 +186,9 @@ _REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
 """What they make of a place that no index names is what lay there before, or nothing, as they are told."""
 NAMES = frozenset((
     *ORDERED, "angle", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_EXTREMES, *_ZEROS, *_ROOTS, *_POOLS,
-    *_BAGS, *_LEAVE_NAN_OUT, *_REDUCES_INTO, *_RUNNING,
+    *_BAGS, *_LEAVE_NAN_OUT, *_REDUCES_INTO, *_RUNNING, *domains.NAMES,
 ))  # fmt: skip
-PICKS = frozenset((*_GREATEST, *_EXTREMES, *_POOLS, *_UNORDERED, *_RUNNING, "aminmax", "sort"))
+PICKS = frozenset((*_GREATEST, *_EXTREMES, *_POOLS, *_UNORDERED, *_RUNNING, "aminmax", "sort", "maximum", "minimum"))
 """What only picks elements follows their scale, and a kernel that hides some behind a number of its own does not."""
 PAIRS = ORDERS | _SEARCHES | _DISTANCES
 """What compares the elements of two tensors (`are_never_equal`)."""
@@ -225,7 +229,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         found = {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if stable else {}
         return found | ({ONE_SIGN: not bool((out[0] < 0).any())} if given.is_floating_point() else {})
     if name in _POOLS:  # neighbours that are alike are in one window now and then
-        return {TIES: not bool((given.diff(dim=-1) == 0).any()), ONE_SIGN: not bool((out[0] < 0).any())}
+        found = {domains.DEEP: not domains.are_deep(out[0], greatest=True), ONE_SIGN: not bool((out[0] < 0).any())}
+        return found | {TIES: not bool((given.diff(dim=-1) == 0).any())}
     if name in _BAGS:
         return {ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {}
     if name in _REDUCES_INTO:
@@ -248,7 +253,7 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         found[SUNK] = not bool((given.amax(args[1]) < -_EXP).any())
     if name in _SIGNS and given.is_floating_point():
         found[ZERO] = not bool((given == 0).any())
-    return found | _bounded(name, args, kwargs, given)
+    return found | domains.idle(name, args, given) | _bounded(name, args, kwargs, given)
 
 
 def _bounded(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[str, bool]:
@@ -346,7 +351,8 @@ def _one_sign(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[st
     greatest = name in ("max", "argmax", "amax")
     rows = given if axis not in (None, []) else given.reshape(-1)
     best = (torch.amax if greatest else torch.amin)(rows, 0 if axis in (None, []) else axis)
-    return {ONE_SIGN: not bool((best < 0 if greatest else best > 0).any())}
+    deep = {domains.DEEP: not domains.are_deep(best, greatest=greatest)} if given.is_floating_point() else {}
+    return {ONE_SIGN: not bool((best < 0 if greatest else best > 0).any())} | deep
 
 
 def _stays(given: torch.Tensor, best: torch.Tensor, axis: int) -> bool:

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import sides
+from pypto_op.triton.run.inputs import domains, sides
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, memory_of
 
-ROWS = (sides.ONE_SIGN, sides.SUNK)
+ROWS = (sides.ONE_SIGN, sides.SUNK, domains.DEEP)
 """Sides to which rows of one sign come."""
 OF_INPUTS: tuple[float, ...] = (8.0, 16.0)
 OF_WEIGHTS: tuple[float, ...] = (128.0,)

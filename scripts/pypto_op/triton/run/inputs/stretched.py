@@ -18,10 +18,18 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode
+from pypto_op.triton.run.inputs import skewed
+from pypto_op.triton.run.inputs.edges import is_sorted
 from pypto_op.triton.run.inputs.packing import address, changed_copy, holds_integers, map_tensors, memory_of, tensors_of
 
-MOVE = "stretched"
-"""The name of this move, beside those of `skewed`."""
+MOVE, BELOW = "stretched", "negative"
+"""The names of these moves, beside those of `skewed`: the second lets whole numbers that are only computed with be below zero.
+
+A quotient that is cut off, a remainder with the sign of what is divided, and a greatest element that begins at zero or at -1
+show there alone. Only what is divided or compared so gets it, and nothing that names a place or a length.
+"""
+MOVES = (MOVE, BELOW)
+TOLD_BELOW = "some whole numbers of this pass are below zero, where the reference only computes with them"
 TOLD = (
     "the whole numbers of this pass reach as far as the reference takes them: the last rows that they may name, also twice, full "
     "lengths, large ones where it only computes with them"
@@ -53,6 +61,15 @@ _COMPUTES = _SUMS | {
 }  # fmt: skip
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
 """With places in their order on the left: `place < length` may be asked of a full length, `place <= last` of a last place."""
+_QUOTIENTS = frozenset(("floor_divide", "div", "remainder", "fmod"))
+_EXTREMES = frozenset(("amax", "amin", "max", "min", "sort"))
+_OF_BITS = frozenset((
+    "gcd", "lcm", "pow", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift",
+    "__rshift__", "bitwise_right_shift",
+))  # fmt: skip
+"""What a loop over bits, or down to zero, makes of numbers below zero nobody asked."""
+_EACH = 5
+"""Beside the first half, every so many numbers are below zero."""
 _COMPARES = _REACHES_SIZE | _STAYS_BELOW | {"eq", "ne"}
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
@@ -67,6 +84,9 @@ class _Uses(DispatchMode):
         floats: those that become floats: what reaches a last row or place may, too (a mean over lengths).
         other: those that are used otherwise.
         added: those that name places which something is added to.
+        divided: those that are divided into whole numbers.
+        extreme: those of whose elements the greatest, or the least, is taken.
+        unsigned: those that divide, that are taken apart into bits, or that are compared with places.
     """
 
     def __init__(self, inputs: Any) -> None:
@@ -77,6 +97,9 @@ class _Uses(DispatchMode):
         self.floats: set[int] = set()
         self.other: set[int] = set()
         self.added: set[int] = set()
+        self.divided: set[int] = set()
+        self.extreme: set[int] = set()
+        self.unsigned: set[int] = set()
         held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
         self._own = {address(tensor): position for position, tensor in held}
         self._made: dict[int, set[int]] = {}  # memory of what was computed with them
@@ -106,13 +129,17 @@ class _Uses(DispatchMode):
                 else:
                     self._made[address(tensor)] = used
         elif name in _COMPARES and whole:
+            self.unsigned |= used if any(isinstance(one, torch.Tensor) for one in args[1:]) else set()
             self._note_order(name, args)
         elif (rows := list(_rows(name, args))) or name in _PICKS:
             self._note_rows(name, args, rows, used, made)
             if name in _ADDS or (name == "index_put" and len(rows) == 1 and True in args[3:4]):
                 self.added |= {own for places, _ in rows if (own := self._own.get(address(places))) is not None}
-        elif name in _COMPUTES and whole:
+        elif (name in _COMPUTES or name in _QUOTIENTS) and whole:
             self.computed |= used
+            self.divided |= self._of(args[0]) if name in _QUOTIENTS else set()
+            self.unsigned |= self._of(args[1]) if name in _QUOTIENTS else used if name in _OF_BITS else set()
+            self.extreme |= used if name in _EXTREMES else set()
             self.summed |= used if name in _SUMS else set()
             self._made |= dict.fromkeys(map(address, made), used)
         elif name in _TO_FLOATS:
@@ -169,6 +196,44 @@ def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()
         found = _stretched(inputs, uses, 2**power, repeating)
         if found is not None and _keeps_order(inputs, found) and _fits(found, call):
             yield f"{MOVE} {power}", found
+
+
+def of_move(move: str, inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
+    """Return the inputs of one of `MOVES` (`ways`, `below_zero`)."""
+    return below_zero(inputs, call) if move == BELOW else ways(inputs, call, repeating)
+
+
+def below_zero(inputs: Any, call: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what the move is called and inputs whose whole numbers are below zero where that tells something (`BELOW`)."""
+    whole = [tensor for tensor in tensors_of(inputs) if holds_integers(tensor)]
+    if not any(_is_never_negative(tensor) for tensor in whole):
+        return
+    with _Uses(inputs) as uses:
+        call(inputs)
+    one_sign = not skewed.of_both_signs(inputs) and not any(bool((tensor < 0).any()) for tensor in whole)
+    wanted = (uses.divided | (uses.extreme if one_sign else set())) - {*uses.most} - uses.other - uses.floats - uses.unsigned
+    positions = iter(range(len(tensors_of(inputs))))
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if next(positions) not in wanted or not _is_never_negative(tensor):
+            return False
+        memory = memory_of(copy)
+        memory[: len(memory) // 2].neg_()
+        memory[len(memory) // 2 :: _EACH].neg_()
+        return True
+
+    found = changed_copy(inputs, change)
+    if found is not None and _fits(found, call):
+        yield BELOW, found
+
+
+def _is_never_negative(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds whole numbers, not flags, none of which is below zero, in no order that others would break."""
+    if not holds_integers(tensor) or not tensor.numel() or torch.iinfo(tensor.dtype).min == 0:
+        return False
+    if tensor.dim() == 1 and is_sorted(tensor, 2):
+        return False
+    return bool((tensor >= 0).all()) and int(tensor.max()) >= _FLAGS and not is_sorted(tensor)
 
 
 def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) -> Any | None:

@@ -191,7 +191,7 @@ class Task:
             return own, None  # this process, which takes long to start, goes on without the other numbers
         facts = {
             "filled": [*filled.names(self._model), *self._alike.names(self._model, seed)],
-            "buffers": filled.buffers(self._model),
+            "buffers": [*filled.buffers(self._model), *filled.drawn(self._model)],
             "constants": self._constants.names(self._model, seed),
         }
         self._varied = [name for names in facts.values() for name in names if name in message["vary"]]
@@ -241,8 +241,8 @@ class Task:
         if move == one_value.OTHER:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
             return move if any(self._suit(index, name, moved, seed) for name, moved in ways) else ""
-        if move == stretched.MOVE:
-            stretches = stretched.ways(self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
+        if move in stretched.MOVES:
+            stretches = stretched.of_move(move, self._inputs, lambda inputs: self._tried(inputs, seed), self._repeating)
             return move if any(self._suit(index, name, moved, seed) for name, moved in stretches) else ""
         if move == masks.MOVE:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))

@@ -7,6 +7,9 @@ right only where both have the same block.
 A device times configurations and takes the fastest, and another device or another size may choose another one. So calls that are
 asked for in turn take the others, which are timed no more.
 
+A block may be too short for the larger of two cases alone, and calls of both by turns would pair each with one configuration. So
+calls on moved inputs take first what the fewest calls of these sizes took.
+
 A configuration may be wrong for large inputs alone (a padding that none of the task's own comes near). So calls on such take
 configurations in a turn of their own.
 
@@ -35,6 +38,8 @@ OWN, MOVED, FAR = "own", "moved", "far"
 Moved inputs of one sign hide what rounds to half precision. So a configuration that met no others was not judged.
 """
 _ASKED = "asked"
+_MOST_CALLS = 1 << 20
+"""More than any configuration is judged in: which calls of the same sizes took it counts first."""
 TOLD = (
     "before this call it ran once in other configurations, as autotuning does on a device: what it adds up, changes in place or "
     "leaves in memory that others read must stand in reset_to_zero or restore_value"
@@ -68,6 +73,8 @@ class Configurations:
         self._tuners: dict[int, Any] = {}
         self._runs: dict[int, dict[int, bool]] = {}  # of what pruning left, in any call: whether the device runs it
         self._used: Counter[tuple[str, int, int]] = Counter()  # by judged calls
+        self._of_size: Counter[tuple[int, int, Any]] = Counter()  # of them, by calls of the same sizes
+        self._sizes: dict[int, Any] = {}  # of what each tuner was given last
 
     def begin(self) -> None:
         """Let tuners choose anew where calls choose in turn, and in the first call after such."""
@@ -105,6 +112,7 @@ class Configurations:
             if self.tries:
                 self._try(original, tuner, number, *args, config=config, **kwargs)
             self._runs.setdefault(id(tuner), {})[number] = True
+            self._sizes[id(tuner)] = _sizes(args, kwargs)
             return self._rank(tuner, number)
 
         return ranked
@@ -124,7 +132,8 @@ class Configurations:
     def _rank(self, tuner: Any, number: int) -> list[float]:
         used, count = self._used[self._turn(), id(tuner), number], len(tuner.configs)
         place = list(self._tuners).index(id(tuner)) * (used + 1)  # each round pairs the tuners otherwise
-        return [float(used * count + (number - place) % count)] * 3
+        here = self._of_size[id(tuner), number, self._sizes.get(id(tuner))] if self.judges == MOVED else 0
+        return [float((here * _MOST_CALLS + used) * count + (number - place) % count)] * 3
 
     def _turn(self) -> str:
         """Return which calls take turns: on a device those that were asked for, since what is fastest pairs the tuners alike."""
@@ -135,6 +144,7 @@ class Configurations:
         if self.judges and id(tuner) in self._tuners:
             for turn in {self.judges, self._turn()}:
                 self._used[turn, id(tuner), tuner.configs.index(tuner.best_config)] += 1
+            self._of_size[id(tuner), tuner.configs.index(tuner.best_config), self._sizes.get(id(tuner))] += 1
 
     def facts(self) -> dict[str, list[int]]:
         """Return, by kernel, how many configurations judged calls took, how many there are, and how many far ones took."""
@@ -146,6 +156,12 @@ class Configurations:
             _name_of(self._tuners[key]): [taken(OWN, key), sum(known.values()), taken(FAR, key)]
             for key, known in self._runs.items()
         }
+
+
+def _sizes(args: Any, kwargs: Any) -> Any:
+    """Return the shapes of the tensors and the whole numbers that a kernel is given."""
+    given = [*args, *(kwargs[name] for name in sorted(kwargs))]
+    return tuple(tuple(getattr(value, "shape", ())) or (value if isinstance(value, int) else None) for value in given)
 
 
 def _name_of(tuner: Any) -> str:

@@ -1,0 +1,78 @@
+"""Finds where a formula ends that is right for the task's own range alone, and makes inputs from beyond it.
+
+Stirling's series for the logarithm of gamma is right far from zero, the middle part of an inverse of erf away from its ends, a
+product of all others by a quotient where none is zero, and a maximum from -10,000 where no sum of products is so small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.inputs.edges import is_ordered
+from pypto_op.triton.run.inputs.packing import memory_of
+
+NEAR, ENDS, FACTOR, DEEP = "near to zero", "beside its ends", "factor of zero", "beyond all hiding"
+SIDES = (NEAR, ENDS, FACTOR, DEEP)
+DEPTH = 2.0**17
+"""Farther from zero than the numbers of some thousands behind which kernels hide what is no element."""
+OF_INPUTS, OF_WEIGHTS = 2.0**10, 2.0**20
+"""How far inputs reach of whose products, with each other or with weights, all lie beyond that."""
+_GAMMAS = frozenset(("lgamma", "digamma", "polygamma"))
+_INVERSES = frozenset(("erfinv", "special_ndtri"))
+_PRODUCTS = frozenset(("prod", "cumprod"))
+_POWER = "pow"
+NAMES = _GAMMAS | _INVERSES | _PRODUCTS | {_POWER}
+_NEAR, _END = 0.5, 2.0**-8
+_POWERS, _ENDS, _EACH = 5, 12, 3
+"""So many powers of two stand in turn, before zero and before an end; every third element is beside an end."""
+
+
+def idle(name: str, args: Any, given: torch.Tensor) -> dict[str, bool]:
+    """Return by side of an operator of `NAMES` whether a call never came to it; `given`: its first tensor."""
+    if not given.is_floating_point():
+        return {}
+    if name in _GAMMAS:
+        return {NEAR: not bool(((given > 0) & (given < _NEAR)).any())}
+    if name in _INVERSES:
+        end = 1 - given.abs() if name == "erfinv" else torch.minimum(given, 1 - given)
+        return {ENDS: not bool((end < _END).any())}
+    if name == _POWER and all(isinstance(one, torch.Tensor) for one in args[:2]):
+        return {FACTOR: not bool(((args[0] == 0) & (args[1] == 0)).any())}  # it is one, and exp(0 * log(0)) is no number
+    return {FACTOR: not bool((given == 0).any())} if name in _PRODUCTS else {}
+
+
+def are_deep(best: torch.Tensor, *, greatest: bool) -> bool:
+    """Whether some row's greatest element is below all numbers that hide others, or its least one above them."""
+    return bool((best < -DEPTH if greatest else best > DEPTH).any())
+
+
+def ways(idle: Collection[str]) -> Iterator[tuple[str, Callable[[torch.Tensor, torch.Tensor], None]]]:
+    """Yield what changes an input for sides that are idle, and what that is called; zeros are written elsewhere (`smaller`)."""
+    for side, write in ((NEAR, _nearer), (ENDS, _to_ends)):
+        if any(f"({side})" in name for name in idle):
+            yield side, write
+
+
+def _nearer(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let every other element of what is above zero be small, far from the roots beside which rounding is magnified."""
+    if not is_ordered(tensor) and bool((tensor > 0).all()):
+        memory = memory_of(copy)
+        places = torch.arange(1, len(memory), 2, device=memory.device)
+        part = (1 + memory[places] / memory.max()) / 2
+        memory[places] = part * 2.0 ** -(2 + places // 2 % _POWERS).to(memory)
+
+
+def _to_ends(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let some elements of a tensor within an interval of one be nearly an end of it."""
+    if is_ordered(tensor) or float(tensor.abs().max()) >= 1:
+        return
+    memory = memory_of(copy)
+    places = torch.arange(0, len(memory), _EACH, device=memory.device)
+    turns = places // _EACH
+    least = 4 * torch.finfo(tensor.dtype).eps
+    rest = (2.0 ** -(8 + turns // 2 % _ENDS).to(torch.float32)).clamp_min(least)
+    low = rest - 1 if bool((tensor < 0).any()) else rest
+    memory[places] = torch.where(turns % 2 == 0, 1 - rest, low).to(memory.dtype)
