@@ -46,10 +46,11 @@ def judged(kind: str, op: str) -> Sequence[Kernel]:
 
 
 def spread(op: str) -> list[str]:
-    """Return the ids of two cases that an ordinary run judges: the cheapest of L2 and of L5 whose numbers are compared.
+    """Return the ids of the cheapest case of each level whose numbers are compared: what an ordinary run judges.
 
     Of one position attention makes gradients that are nothing but rounding, so such a case shows little.
     """
     cases = [case for case in suite.load(original(op).suite).cases if case["precision"] and case["shape"].get("S", 2) > 1]
-    by_level = [[case for case in cases if case["level"] == level] for level in ("L2", "L5")]
+    levels = dict.fromkeys(case["level"] for case in cases)
+    by_level = [[case for case in cases if case["level"] == level] for level in levels]
     return [min(found, key=lambda case: math.prod(case["shape"].values()))["id"] for found in by_level]

@@ -1,7 +1,7 @@
 """Every example passes its suite in `sim`, through the public command.
 
-Of some operators an ordinary run takes the cheapest case of two levels, in a suite of their own; PYPTO_OP_ALL_CASES=1 takes
-all of them.
+Of some operators an ordinary run takes the cheapest case of each level that compares numbers, in a suite of their own;
+PYPTO_OP_ALL_CASES=1 takes all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_an_example_passes_its_suite(op, tmp_path, monkeypatch):
         chosen = ws.debug_dir / "spread.json"
         chosen.write_text(json.dumps({**json.loads(ws.suite.read_text()), "cases": cases}))
         selection = ["--suite", str(chosen)]
-        assert {case["level"] for case in cases} == {"L2", "L5"} and all(case["precision"] for case in cases)
+        assert {case["level"] for case in cases} == {"L2", "L3", "L4", "L5"} and all(case["precision"] for case in cases)
     before = {path for path in ws.root.rglob("*") if "_debug" not in path.parts}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILE_FWK_DEVICE_ID", "0")
