@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +14,9 @@ import pytest
 import yaml
 
 QUICK = os.environ.get("PYPTO_OP_TESTS") == "quick"
-"""Whether this is `make test-quick`; `make test` takes every row and every example."""
+"""Whether this is `make test-quick`."""
+EVERYTHING = bool(os.environ.get("PYPTO_OP_ALL_CASES"))
+"""Whether this is `make test-all`; `make test` leaves out what only repeats a kind of which two rows stay."""
 ROWS = 2
 """So many rows of a parametrised test are tested where it has to be quick: the first and the one in the middle."""
 Row = TypeVar("Row")
@@ -29,6 +33,23 @@ def without_long_tables(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item]
 
 def _spread(rows: Sequence[Row]) -> list[Row]:
     return list(rows) if len(rows) <= ROWS else [rows[n * len(rows) // ROWS] for n in range(ROWS)]
+
+
+def drawn(names: Iterable[str], count: int) -> list[str]:
+    """Return the rows of a long table that are tested: all of them in `make test-all`, else `count` of them.
+
+    They are drawn by the text of the Triton path, which such tables are about: each change of it tries other rows.
+    """
+    rows = sorted(names)
+    if EVERYTHING:
+        return rows
+    return sorted(sorted(rows, key=lambda row: hashlib.sha256(_triton() + row.encode()).digest())[:count])
+
+
+@functools.cache
+def _triton() -> bytes:
+    files = sorted((Path(__file__).resolve().parents[1] / "scripts" / "pypto_op" / "triton").rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
 def share(rows: Sequence[Row], every: int = 3) -> list[Row]:

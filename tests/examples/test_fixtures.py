@@ -1,8 +1,7 @@
 """The suites of the examples refuse every planted fault and accept every legal variant.
 
-An ordinary run judges a fault and a variant by the one case that its page names; of some operators it judges
-a sample. PYPTO_OP_ALL_CASES=1 judges every fixture, and the variants by
-the whole suite.
+An ordinary run judges a sample of them, each by the one case that its page names; PYPTO_OP_ALL_CASES=1 judges every
+fixture, and the variants by the whole suite.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 
-from .operators import OPS, copy_of, everything, judged
+from .operators import OPS, copy_of, judged
 
 quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -46,7 +45,7 @@ def test_a_planted_fault_is_refused(op, kernel, tmp_path):
 
 @pytest.mark.parametrize(("op", "kernel"), _all("variants"))
 def test_a_legal_variant_is_accepted(op, kernel, tmp_path):
-    case = None if everything() else kernel.case
+    case = None if quickly.EVERYTHING else kernel.case
     report = _verify(op, kernel, tmp_path, case)
     assert report["status"] == ("PARTIAL" if case else "PASS"), report["first_failure"]
     assert report["cases_passed"] == report["cases_total"] > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from genuine import KERNELS, TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import quickly
 from tests.quickly import examples
 
 from pypto_op_lint.api import lint_path
@@ -71,7 +71,7 @@ def _calls_by_tree(text: str) -> set[tuple[int, int, int, int]]:
     return {tree.position(site.node) for site in tree.sites(cst.Call)}
 
 
-@pytest.mark.parametrize("name", TEXTS if os.environ.get("PYPTO_OP_ALL_CASES") else list(TEXTS)[::5])
+@pytest.mark.parametrize("name", TEXTS if quickly.EVERYTHING else list(TEXTS)[::5])
 def test_every_call_of_real_files_is_found_where_python_sees_it(name: str) -> None:
     text = decode(TEXTS[name]).text
     expected = _calls_by_ast(text)

@@ -7,10 +7,13 @@ import os
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
+from tests import calling
 from tests.state.operators import Operator
 
 from pypto_op.proof.key import KEY_ENV
+from pypto_op.state import deliverables
 from pypto_op.state.deliverables import run_judge
 from pypto_op.state.service import transition
 from pypto_op.workspace import OpWorkspace
@@ -38,7 +41,7 @@ class Lab:
         self.key = self.folder / "account" / "seal.key"
 
     def build(self):
-        with account(self.key):
+        with account(self.key), mock.patch.object(deliverables, "in_own_process", calling.module):
             self._single()
             self._staged()
 

@@ -11,6 +11,7 @@ from pypto_op.documents import schema
 from pypto_op.errors import Refused
 from pypto_op.proof import evidence
 from pypto_op.state import audit, deliverables, service
+from pypto_op.state.deliverables import in_own_process
 from pypto_op.state.migrate import migrate
 from pypto_op.state.service import transition
 
@@ -54,7 +55,9 @@ def test_evidence_survives_the_next_verdict(clone, monkeypatch):
     transition(ws.root, "complete_stage", stage=6)
 
 
-def test_without_evidence_the_judge_runs(clone):
+def test_without_evidence_the_judge_runs(clone, monkeypatch):
+    """In a process of its own, as everywhere but in these tests."""
+    monkeypatch.setattr(deliverables, "in_own_process", in_own_process)
     ws = clone("awaiting")
     assert not ws.report.exists()
     done = transition(ws.root, "complete_phase", phase="M1")

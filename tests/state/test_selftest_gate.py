@@ -7,6 +7,8 @@ from tests.calling import command
 from tests.state.operators import Operator
 
 from pypto_op.errors import Refused
+from pypto_op.state import deliverables
+from pypto_op.state.deliverables import in_own_process
 from pypto_op.state.service import status, transition
 from pypto_op.workspace import OpWorkspace
 
@@ -72,6 +74,7 @@ def test_the_gate_takes_what_the_self_test_said_of_these_bytes(tmp_path, monkeyp
     """Nothing can be run any more: the answer is the one that was kept, and other bytes have none."""
     ws = at_stage_4(tmp_path)
     assert command("verify", ws.root, "--self-test", "--quiet").code == 0
+    monkeypatch.setattr(deliverables, "in_own_process", in_own_process)
     monkeypatch.setattr("sys.executable", str(tmp_path / "nobody"))
     sound = ws.suite.read_text()
     ws.suite.write_text(sound + "\n")

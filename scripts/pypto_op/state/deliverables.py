@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pypto_op
 from pypto_op import own_python, python_text
@@ -19,6 +19,9 @@ from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace, to_run
+
+if TYPE_CHECKING:
+    import subprocess
 
 _OPTIONAL_ON_SINGLE = ("suite",)
 
@@ -213,7 +216,7 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
         InfraError: the judge gave no verdict at all.
     """
     words = ["pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words]
-    return _in_own_process(ws, words, remedy=f"{to_run('verify', ws.root)} by hand")
+    return _answered(ws, words, remedy=f"{to_run('verify', ws.root)} by hand")
 
 
 def compose(ws: OpWorkspace) -> dict[str, Any]:
@@ -223,7 +226,7 @@ def compose(ws: OpWorkspace) -> dict[str, Any]:
         ContractError: a document or a golden is missing or broken.
         InfraError: there is no answer at all.
     """
-    return _in_own_process(ws, ["pypto_op.judge.compose", str(ws.root)], remedy="see `pypto-op doctor`")
+    return _answered(ws, ["pypto_op.judge.compose", str(ws.root)], remedy="see `pypto-op doctor`")
 
 
 def self_test(ws: OpWorkspace) -> dict[str, Any]:
@@ -240,22 +243,27 @@ def self_test(ws: OpWorkspace) -> dict[str, Any]:
     if (kept := records.found_self_test(ws)) is not None:
         return dict(kept)
     words = ["pypto_op.cli", "verify", str(ws.root), "--self-test", "--json", "--quiet"]
-    return _in_own_process(ws, words, remedy=f"{to_run('verify --self-test', ws.root)} by hand")
+    return _answered(ws, words, remedy=f"{to_run('verify --self-test', ws.root)} by hand")
 
 
-def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:
-    """Run a module of ours; its standard output is one JSON object, or its exit code and last line say why not."""
+def in_own_process(words: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run a module of ours, named by the first word, in a process of its own."""
     import subprocess  # as slow to import as a whole transition without it
 
     packages = str(Path(pypto_op.__file__).resolve().parents[1])
     paths = [packages, *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
+    return subprocess.run(
         own_python.running(*words),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         check=False,
     )
+
+
+def _answered(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:
+    """Run a module of ours; its standard output is one JSON object, or its exit code and last line say why not."""
+    done = in_own_process(words)
     try:
         return parse_object(done.stdout)
     except ValueError:
