@@ -21,32 +21,8 @@ ROOT = HERE.parents[1]
 EXAMPLES = ROOT / "examples" / "triton"
 SCRIPTS = ROOT / "skills" / "kernel-verifier" / "scripts"
 
-FRESH = (
-    "fresh",
-    "fresh_second",
-    "fresh_third",
-    "fresh_fourth",
-    "fresh_fifth",
-    "fresh_sixth",
-    "fresh_seventh",
-    "fresh_eighth",
-    "fresh_ninth",
-    "fresh_tenth",
-    "fresh_eleventh",
-    "fresh_twelfth",
-    "fresh_thirteenth",
-    "fresh_fourteenth",
-    "fresh_fifteenth",
-    "fresh_sixteenth",
-    "fresh_seventeenth",
-    "fresh_eighteenth",
-    "fresh_nineteenth",
-    "fresh_twentieth",
-    "fresh_twentyfirst",
-    "fresh_twentysecond",
-    "fresh_twentythird",
-)
-"""Tables of implementations that were written before anybody looked how they would be judged."""
+FRESH = sorted(path.stem for path in (HERE / "fresh").glob("*.yaml"))
+"""Tables of implementations, in fresh/, that were written before anybody looked how they would be judged."""
 
 EXPO = """
     import torch
@@ -170,7 +146,7 @@ def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: s
 
 def fresh(table: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield the files of a table of `FRESH`: kind (cheats, honest), name, the task's text, the implementation's text."""
-    found = read_table(HERE / f"{table}.yaml")
+    found = read_table(HERE / "fresh" / f"{table}.yaml")
     for kind in ("cheats", "honest"):
         for name, told in found[kind].items():
             entry = told if isinstance(told, dict) else {"forward": told}
@@ -203,9 +179,9 @@ def _fresh_impl(entry: dict[str, str]) -> str:
             f"{entry['kernels']}\n\n"
             + nn_class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"), entry.get("takes", ""))
         )
-        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{made}"
-    names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
-    kernels = "\n\n".join((HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
+        return f"{(HERE / 'fresh' / 'kernels_of_another_reader.txt').read_text(encoding='utf-8')}\n\n{made}"
+    names = ["kernels", *([entry["add"]] if "add" in entry else [])]
+    kernels = "\n\n".join((HERE / "fresh" / f"{name}.txt").read_text(encoding="utf-8") for name in names)
     return impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")
 
 

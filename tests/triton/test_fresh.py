@@ -1,6 +1,6 @@
-"""Implementations that were written before anybody looked how they would be judged (`fresh.yaml`, and its further parts).
+"""Implementations that were written before anybody looked how they would be judged (fresh/).
 
-An ordinary run judges those of fresh_shown.yaml, which names two files for each reason to refuse one, and of each table one
+An ordinary run judges those of shown.yaml, which names two files for each reason to refuse one, and of each table one
 more cheat and two honest files. PYPTO_OP_ALL_CASES=1 judges them all.
 """
 
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.slow
 FOUND = {table: [*lab.fresh(table)] for table in lab.FRESH}
 CHEATS = {name: (task, impl) for rows in FOUND.values() for kind, name, task, impl in rows if kind == "cheats"}
 HONEST = {name: (task, impl) for rows in FOUND.values() for kind, name, task, impl in rows if kind == "honest"}
-SHOWN: dict[str, list[str]] = quickly.read_table(lab.HERE / "fresh_shown.yaml")
+SHOWN: dict[str, list[str]] = quickly.read_table(lab.HERE / "shown.yaml")
 """What refuses a cheat, and two that it refuses."""
-STATIC: set[str] = set(quickly.read_table(lab.HERE / "fresh_static.yaml"))
+STATIC: set[str] = set(quickly.read_table(lab.HERE / "seen_statically.yaml"))
 """Cheats that the static check refuses."""
 
 
@@ -54,7 +54,7 @@ def test_the_static_check_refuses_what_it_is_known_to_refuse(place: Path) -> Non
 
 def test_the_page_counts_the_tables() -> None:
     page = (lab.HERE.parents[1] / "docs" / "triton-strength.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(fresh\w*)\.yaml` \|[^|]*\| (\d+) \| (\d+) \|$", page, re.M)
+    told = re.findall(r"^\| `(\w+)\.yaml` \|[^|]*\| (\d+) \| (\d+) \|$", page, re.M)
     kinds = {table: Counter(kind for kind, *_ in rows) for table, rows in FOUND.items()}
     assert told == [(table, str(count["cheats"]), str(count["honest"])) for table, count in kinds.items()]
 

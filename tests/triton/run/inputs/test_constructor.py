@@ -1,4 +1,7 @@
-"""Numbers that a task gives to its constructor: which are tried, and what is said (fresh_twelfth.yaml has whole files)."""
+"""Numbers that a task gives to its constructor: which are tried, and what is said.
+
+fresh/masks_and_constructors.yaml has whole files.
+"""
 
 from __future__ import annotations
 

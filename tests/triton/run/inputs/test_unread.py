@@ -1,4 +1,4 @@
-"""Elements of inputs that no kernel reads get extremes in one pass (fresh_ninth.yaml has whole files)."""
+"""Elements of inputs that no kernel reads get extremes in one pass (fresh/ignored_arguments.yaml has whole files)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers among the arguments: which are tried, and what is said (fresh_ninth.yaml has whole files)."""
+"""Whole numbers among the arguments: which are tried, and what is said (fresh/ignored_arguments.yaml has whole files)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triton's compiler is asked about kernels that its interpreter runs (fresh_ninth.yaml has whole files)."""
+"""Triton's compiler is asked about kernels that its interpreter runs (fresh/ignored_arguments.yaml has whole files)."""
 
 from __future__ import annotations
 

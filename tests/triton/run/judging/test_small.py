@@ -1,4 +1,4 @@
-"""Terms below the tolerance: found in the reference, and missed in an answer (fresh_ninth.yaml has whole files)."""
+"""Terms below the tolerance: found in the reference, and missed in an answer (fresh/ignored_arguments.yaml has whole files)."""
 
 from __future__ import annotations
 
