@@ -86,7 +86,7 @@ def test_a_folder_in_which_nobody_can_write(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").touch()
     done = command("eval", "--runner", "replay", "--out", place)
-    assert done.code in (2, 3) and f"{Path(place).absolute()}: " in done.stderr and "name another --out" in done.stderr, done
+    assert done.code in (2, 3) and f"{place}: " in done.stderr and "name another --out" in done.stderr, done
     assert len(told_lines(done.stderr)) == 1 and "internal error" not in done.stderr
 
 

@@ -222,7 +222,7 @@ def test_changed_code_restarts_the_server(harness: Harness, bundle: Path) -> Non
     api.write_text(api.read_text().replace("Repair the same file", "Mend this very file"))
     assert "Mend this very file" in _post(bundle, harness)
     assert _gone(pid)
-    (bundle / "lint/pypto_op_lint/rules/zz_new.py").write_text('"""A file that was added."""\n')
+    (bundle / "lint/pypto_op_lint/zz_new.py").write_text('"""A file that was added."""\n')
     pid = harness.await_server()
     assert "Mend" in _post(bundle, harness)
     assert _gone(pid)
