@@ -270,6 +270,8 @@ def _is_constant(measured: Measured, dtype: torch.dtype) -> bool:
     if measured.finite < 2 or dtype.is_complex:
         return False
     (low, high), (expected_low, expected_high) = measured.actual_range, measured.expected_range
-    epsilon = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
-    varies = expected_high - expected_low > _VARIATION * epsilon * measured.expected_max
-    return low == high and varies
+    if not dtype.is_floating_point:
+        return low == high and expected_high > expected_low
+    # Below the least normal number steps no longer shrink: what is left of gradients that vanish is some of them.
+    scale = max(measured.expected_max, torch.finfo(dtype).tiny)
+    return low == high and expected_high - expected_low > _VARIATION * torch.finfo(dtype).eps * scale

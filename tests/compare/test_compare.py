@@ -416,6 +416,14 @@ def test_a_constant_where_the_golden_varies_is_reported():
     assert not compare(expected.clone(), expected)["constant_output"]
 
 
+def test_what_is_left_below_the_least_normal_number_is_no_variation() -> None:
+    """Gradients that vanish are a few of float16's least steps in one algorithm, and zero in another."""
+    step = 2.0**-24
+    left, some = (torch.tensor([0.0, count * step] * 25, dtype=torch.float16) for count in (3, 40))
+    assert not compare(torch.zeros(50, dtype=torch.float16), left, atol=1e-3, rtol=0.0)["constant_output"]
+    assert compare(torch.zeros(50, dtype=torch.float16), some, atol=1e-3, rtol=0.0)["constant_output"]
+
+
 def twin_case(error, twin_errors, dtype=torch.float32):
     truth = torch.linspace(1, 2, 1000, dtype=torch.float64)
     wave = torch.where(torch.arange(1000) % 2 == 0, 1.0, -1.0).double()
