@@ -270,8 +270,9 @@ def _is_constant(measured: Measured, dtype: torch.dtype) -> bool:
     if measured.finite < 2 or dtype.is_complex:
         return False
     (low, high), (expected_low, expected_high) = measured.actual_range, measured.expected_range
-    if not dtype.is_floating_point:
-        return low == high and expected_high > expected_low
-    # Below the least normal number steps no longer shrink: what is left of gradients that vanish is some of them.
-    scale = max(measured.expected_max, torch.finfo(dtype).tiny)
-    return low == high and expected_high - expected_low > _VARIATION * torch.finfo(dtype).eps * scale
+    rounding = 0.0
+    if dtype.is_floating_point:
+        # Below the least normal number steps no longer shrink: what is left of gradients that vanish is some of them.
+        kind = torch.finfo(dtype)
+        rounding = _VARIATION * kind.eps * max(measured.expected_max, kind.tiny)
+    return low == high and expected_high - expected_low > rounding

@@ -20,13 +20,20 @@ from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.cases.refusals import refusals
 from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.operator.sources import gather
+from pypto_op.generators.operator.sources import Sources, gather
 from pypto_op.judge.running.raises import faulty
 from pypto_op.workspace import OpWorkspace
 
 GOLDEN = "def op_golden({names}):\n    return {first} * 1.0\n"
 SHAPE = {"S": 40, "D": 32}
 CASE = {"id": "c", "level": "L2", "shape": SHAPE, "dtype": "float32"}
+
+
+def with_inputs(ws: OpWorkspace) -> Sources:
+    """Gather an operator, and write its inputs file without a suite."""
+    sources = gather(ws)
+    ws.test_inputs.write_text(inputs_text(sources))
+    return sources
 
 
 def placed(folder: Path, ports: list[dict[str, Any]], *, body: str = "", **front: Any) -> OpWorkspace:

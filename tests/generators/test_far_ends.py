@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from benchmarks import fresh
-from tests.generators.test_draws import placed, tensor
+from tests.generators.test_draws import placed, tensor, with_inputs
 from tests.generators.test_scalars_lists_and_pools import told_apart
 
 from pypto_op.documents.knobs import SCALE
 from pypto_op.generators.cases import far_ends
 from pypto_op.generators.cases import suite as suite_cases
-from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.operator.sources import gather
 from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
 from pypto_op.workspace import OpWorkspace
@@ -59,8 +58,7 @@ def test_a_share_comes_next_to_an_end_that_is_itself_outside(said: str, near: li
 def test_a_bound_that_only_a_share_next_to_1_reaches_is_tried_beside_one(tmp_path: Path) -> None:
     """An Adafactor step that held its clip to 10 passed: no update's length was beyond 4."""
     ws = OpWorkspace.at(fresh.workspace("adafactor_step", tmp_path))
-    sources = gather(ws)
-    ws.test_inputs.write_text(inputs_text(sources))
+    sources = with_inputs(ws)
     maker = suite_cases.filled(sources)
     held = replace(sources, scalars={**sources.scalars, "clip": 10.0})
     [end] = [case for case in maker.cases if far_ends.between(maker, case) and case.get("clip") == 100.0][:1]

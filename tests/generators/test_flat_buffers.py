@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from benchmarks import fresh, fresh_kernels
-from tests.generators.test_draws import placed, tensor
+from tests.generators.test_draws import placed, tensor, with_inputs
 
 from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases import values
-from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.operator.sources import gather
 from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
 from pypto_op.workspace import OpWorkspace
@@ -68,8 +67,7 @@ def test_a_scalar_is_tried_far_above_its_default_where_its_range_has_no_upper_en
 @pytest.mark.slow
 def test_a_bound_that_no_ordinary_case_reaches_is_tried_beside_one_large_tensor(tmp_path: Path) -> None:
     ws = OpWorkspace.at(fresh.workspace("lamb_step", tmp_path))
-    sources = gather(ws)
-    ws.test_inputs.write_text(inputs_text(sources))
+    sources = with_inputs(ws)
     maker = suite_cases.filled(sources)
     cases = [case for case in maker.cases if case["id"] in ("L2_base_float32", "L3_cap_far_above_float32")]
     done = rehearse(

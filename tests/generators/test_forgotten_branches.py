@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.generators.test_draws import SHAPE, made, placed, tensor
+from tests.generators.test_draws import SHAPE, made, placed, tensor, with_inputs
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases import whole_numbers
-from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.operator.sources import gather
 from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
@@ -57,8 +56,7 @@ def modes(folder: Path, **front: Any) -> OpWorkspace:
 
 def tried(ws: OpWorkspace, *beginnings: str) -> list[dict[str, Any]]:
     """Return the cases of the suite whose ids begin so, as the rehearsal keeps them."""
-    sources = gather(ws)
-    ws.test_inputs.write_text(inputs_text(sources))
+    sources = with_inputs(ws)
     maker = suite_cases.filled(sources)
     cases = [case for case in maker.cases if case["id"].startswith(beginnings)]
     offers = Offers(instead=maker.in_place_of, stays=partial(whole_numbers.stays, sources))

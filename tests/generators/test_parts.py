@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 from benchmarks import fresh, fresh_kernels
+from tests.generators.test_draws import with_inputs
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.generators.cases.suite import cases
-from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.operator.sources import gather
 from pypto_op.workspace import OpWorkspace
 
@@ -24,8 +24,7 @@ SEEDS = range(40)
 def test_empty_parts_lie_at_both_ends_and_rows_behind_them(op: str, tmp_path: Path) -> None:
     """A kernel passed that computed one row of an empty part: what comes after it wrote the row once more."""
     ws = OpWorkspace.at(fresh.workspace(op, tmp_path))
-    sources = gather(ws)
-    ws.test_inputs.write_text(inputs_text(sources))
+    sources = with_inputs(ws)
     [case] = [case for case in cases(sources) if case["id"] == CROWDED]
     ends = []
     with ReferenceSession(ws) as session:

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from tests.generators.test_draws import made, placed, tensor
+from tests.generators.test_draws import made, placed, tensor, with_inputs
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.generators.cases import suite as suite_cases
-from pypto_op.generators.evaluation import inputs_text
-from pypto_op.generators.operator.sources import gather
 from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
 from pypto_op.workspace import OpWorkspace
 
@@ -59,8 +57,7 @@ def test_a_sum_that_equals_its_threshold_tells_less_from_at_most(
 
 def refused(ws: OpWorkspace, wrong: Callable[..., torch.Tensor], *words: str) -> list[str]:
     """Return the cases with one of the words in their id that refuse a function; each takes the golden's honest orders."""
-    sources = gather(ws)
-    ws.test_inputs.write_text(inputs_text(sources))
+    sources = with_inputs(ws)
     found = []
     with ReferenceSession(ws) as session:
         first = FirstCandidate(session, ws, sources.spec.policy())

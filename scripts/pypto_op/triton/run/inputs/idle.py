@@ -9,7 +9,7 @@ What stays idle then is said.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +132,9 @@ class Idle(DispatchMode):
 
     def _note_looks(self, name: str, given: Any, out: Any) -> None:
         """Note whether an operator is given places of elements that an order returned; a copy of them is no use."""
-        if self._named and name not in COPIES and name != "detach":
-            self._uses_named |= any(address(one) in {*map(address, self._named)} for one in tensors_of(given))
-        if not self._places or self._looks or name == "detach":
-            return
-        if not any(address(one) in {*map(address, self._places)} for one in tensors_of(given)):
+        if self._named and not self._uses_named and name not in COPIES and name != "detach":
+            self._uses_named = _holds_one(given, self._named)
+        if not self._places or self._looks or name == "detach" or not _holds_one(given, self._places):
             return
         if name in COPIES and isinstance(out, torch.Tensor) and not out.is_floating_point():
             at = address(tensors_of(given)[0])
@@ -273,3 +271,8 @@ def _holds_all(tensor: torch.Tensor) -> bool:
 def _is_within(given: list[torch.Tensor], args: Any, kwargs: Any, position: int) -> bool:
     limit = args[position] if len(args) > position else kwargs.get("delta", kwargs.get("beta", 1.0))
     return len(given) >= 2 and bool(((given[0] - given[1]).abs() <= limit).all())
+
+
+def _holds_one(given: Any, places: Sequence[torch.Tensor]) -> bool:
+    """Whether one of some tensors lies among what an operator is given."""
+    return not {*map(address, places)}.isdisjoint(map(address, tensors_of(given)))
