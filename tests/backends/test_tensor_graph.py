@@ -40,13 +40,13 @@ def _stages(stdout: str) -> list[int]:
     return [int(line.split()[1]) for line in stdout.splitlines() if line.startswith("stage")]
 
 
-def test_passes_run_once_for_each_program_and_sizes(operator: OpWorkspace) -> None:
+def test_passes_run_once_for_each_program_that_a_device_compiles(operator: OpWorkspace) -> None:
     operator.impl.write_text(_STAGES)
     inputs = [torch.randn(rows, 32, generator=torch.Generator().manual_seed(at)) for at, rows in enumerate((2, 40, 2, 40, 3, 2))]
     with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
         runs = [session.run("case", [x]) for x in inputs]
     assert [run.outcome for run in runs] == [Outcome.OK] * len(runs)
-    assert [_stages(run.stdout)[0] for run in runs] == [_ALL, _ALL, _GRAPH, _GRAPH, _ALL, _GRAPH]
+    assert [_stages(run.stdout)[0] for run in runs] == [_ALL, _GRAPH, _GRAPH, _GRAPH, _GRAPH, _GRAPH]
     assert all(torch.equal(run.outputs[0], 2 * x) for run, x in zip(runs, inputs, strict=True))
 
 
@@ -55,6 +55,25 @@ def test_the_cost_model_gets_each_program_whole(operator: OpWorkspace) -> None:
     with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK, cost_model=True) as session:
         runs = [session.run("case", [torch.ones(2, 32)]) for _ in range(2)]
     assert all(set(_stages(run.stdout)) == {_ALL} and run.cost for run in runs)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_program_is_written_down_only_for_the_cost_model(operator: OpWorkspace, asked: bool) -> None:
+    left = """
+import os
+from pathlib import Path
+
+def double_wrapper(x):
+    out = torch.empty_like(x)
+    double_kernel(x, out)
+    print("written", len(list(Path(os.environ["TILE_FWK_OUTPUT_DIR"]).glob("*/program.json"))))
+    return out
+"""
+    operator.impl.write_text(kernels.HEAD + kernels.KERNEL + left)
+    with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK, cost_model=asked) as session:
+        run = session.run("case", [torch.ones(2, 32)])
+    assert run.outcome is Outcome.OK, run.detail
+    assert f"written {int(asked)}" in run.stdout.splitlines()
 
 
 @pytest.mark.parametrize("fault", ["", "raise RuntimeError()", "return [(address, size) for address, size in found[::-1]]"])

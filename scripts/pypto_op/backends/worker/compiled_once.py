@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
     module: Any  # pypto's holder of compiled programs; held, so that no other gets its identity
     kinds: tuple[Any, ...]  # of the tensors
-    sizes: str  # of all their axes; a device looks at those that the kernel does not declare as dynamic
+    sizes: str  # of all their axes, for a message; a device looks at those that the kernel does not declare as dynamic
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class _Program:
 
     place: Place  # of the launch that it was built for
     told: tuple[Token, ...]  # what pypto was told while it was built
-    launched: set[str]  # sizes of the launches that were built so
 
 
 class Programs:
@@ -57,11 +56,6 @@ class Programs:
         kept = self._kept.get((id(place.module), place.kinds))
         return kept.told if kept is not None else ()
 
-    def launched(self, place: Place) -> bool:
-        """Whether that program was built before with tensors of the same sizes."""
-        kept = self._kept.get((id(place.module), place.kinds))
-        return kept is not None and place.sizes in kept.launched
-
     def other(self, place: Place, told: tuple[Token, ...], name: str) -> str:
         """Return how the program of a launch differs from the one that a device would launch in its place; "" if it does not.
 
@@ -72,9 +66,8 @@ class Programs:
         """
         if not told:
             return ""
-        kept = self._kept.setdefault((id(place.module), place.kinds), _Program(place, told, set()))
+        kept = self._kept.setdefault((id(place.module), place.kinds), _Program(place, told))
         if repr(kept.told) == repr(told):  # NaN is like itself
-            kept.launched.add(place.sizes)
             return ""
         pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
         before, after = next((one, two) for one, two in pairs if repr(one) != repr(two))

@@ -26,7 +26,7 @@ class Device(Protocol):
         """Wait until everything that was launched is done."""
 
     def expect(self, *, compiled: bool) -> None:
-        """A launch is to come; `compiled`: one of the same program and the same sizes went before it in this process."""
+        """A launch is to come; `compiled`: a device would have its program from an earlier launch in this process."""
 
     def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
         """Time `call`, which has run well once, if that was asked for and this place can tell time."""
@@ -53,6 +53,8 @@ class Host:
         if self._numeric:
             self._graph.install()
             pypto_hooks.switch_cost_model(self._switch, self._cost_model)
+        if not self._cost_model:  # whose figures are told by leaf functions, which stand there
+            pypto_hooks.leave_program_file_out()
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor itself."""

@@ -174,6 +174,11 @@ def _in_order(call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwar
     return result
 
 
+def leave_program_file_out() -> None:
+    """Let pypto write no `program.json` from now on: it takes as long as all passes."""
+    _switch("pypto_op_write_program", False)
+
+
 def leave_passes_out() -> None:
     """Let compilation stop at the tensor graph, for kernels that shall compute nothing: a third of the time with all passes."""
     import pypto

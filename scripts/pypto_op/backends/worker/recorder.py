@@ -28,7 +28,7 @@ class LaunchRecorder:
         sentinel: what memory holds that nobody wrote.
         numeric: kernels are computed by pypto's calculator.
         replaced: returns which of the names that it works by stand for something else now.
-        expect: told before each launch whether its program was launched before, with the same sizes.
+        expect: told before each launch whether a device would have its program.
 
     Attributes:
         launches: of the latest call.
@@ -172,7 +172,7 @@ class LaunchRecorder:
     def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch, and note what pypto is told and whether a device would launch another program."""
         place, name = self._programs.place(kernel, args, kwargs), getattr(kernel, "__name__", "the kernel")
-        self._expect(compiled=self._programs.launched(place))
+        self._expect(compiled=bool(self._programs.known(place)))
         self._told.begin()
         self._launching = True
         try:

@@ -54,7 +54,11 @@ class TensorGraph:
         pypto_impl.CostModelRunOnceDataFromHost = hand_over
 
     def expect(self, *, compiled: bool) -> None:
-        """A launch is to come; `compiled`: the same program went through the passes in this process, for the same sizes."""
+        """A launch is to come; `compiled`: its program went through the passes in this process.
+
+        A device has one program for all sizes of the axes that a kernel declares as dynamic, since pypto knows these sizes by
+        name only; another size of another axis makes another program.
+        """
         self._ends = self._always or (compiled and self._holds is True)
 
     def options(self) -> None:
