@@ -207,7 +207,7 @@ def _few(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ..
     return () if least is None or not constraints.mentioned(said, name) else (least + 1,)
 
 
-def _legal(sources: Sources, known: Mapping[str, int | float]) -> bool:
+def _legal(sources: Sources, known: Mapping[str, Any]) -> bool:
     return constraints.satisfied(sources.spec.shape_constraints, {**sources.whole_numbers, **known})
 
 
