@@ -57,6 +57,14 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
     assert interfaces.resolve_shapes({"T": 5, "E": 64})["module_1", "index"] == (5, 6)
 
 
+def test_few_steps_of_an_iteration_are_tried_beside_the_ends_of_float_scalars(tmp_path: Path) -> None:
+    """Beside 20 steps nobody sees whether the sums of rows have their eps: all has converged."""
+    sources = unseen("sinkhorn_split", tmp_path)
+    [case] = [case for case in suite_cases.cases(sources) if "_at_ends" in case["id"]]
+    assert (case["iters"], case["eps"]) == (2, 0.01) and whole_numbers.stays(sources, case, "iters")
+    assert not [case["id"] for case in suite_cases.cases(unseen("cache_append", tmp_path / "other")) if "_at_ends" in case["id"]]
+
+
 @pytest.mark.slow
 def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: Path) -> None:
     sources = unseen("max_pool_rows", tmp_path)

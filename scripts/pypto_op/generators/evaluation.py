@@ -17,7 +17,7 @@ from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
-from pypto_op.generators.cases import far_ends, whole_numbers
+from pypto_op.generators.cases import far_ends, one_number, whole_numbers
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.cases.float_scalars import defaults
@@ -168,6 +168,7 @@ def inputs_text(sources: Sources) -> str:
         "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
+        "wide": one_number.wide(sources.ranges),
         "apart": bool(sources.apart),
         "alike": bool(sources.alike or sources.meeting),
         "masks": sources.masks,

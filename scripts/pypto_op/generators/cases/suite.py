@@ -13,7 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators.cases import empty_buffers, lowest, meeting, sizes, switches, thresholds, values, whole_numbers
+from pypto_op.generators.cases import (
+    empty_buffers,
+    lowest,
+    meeting,
+    one_number,
+    sizes,
+    switches,
+    thresholds,
+    values,
+    whole_numbers,
+)
 from pypto_op.generators.cases.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.cases.near_ends import near_ends
 from pypto_op.generators.operator.sources import Sources
@@ -39,7 +49,7 @@ def cases(sources: Sources, dropped: dict[str, str] | None = None) -> list[Case]
 def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
-    whole = (whole_numbers.past, whole_numbers.along, whole_numbers.far)
+    whole = (whole_numbers.past, whole_numbers.along, whole_numbers.far, one_number.long)
     for fill in (_structure, _ordinary, _edges, sizes.long, *whole, near_ends, _hurting):
         fill(maker)
     maker.complete()
@@ -79,6 +89,7 @@ def _edges(maker: Maker) -> None:
     thresholds.add(maker)
     switches.add(maker)
     values.set_apart(maker)
+    one_number.add(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)
     empty_buffers.add(maker)

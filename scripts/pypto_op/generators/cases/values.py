@@ -69,6 +69,7 @@ def scalars(maker: Maker) -> None:
             _float_scalar(maker, port.name, scalar)
         whole_numbers.add(maker, port.name)
     whole_numbers.together(maker)
+    whole_numbers.few_at_ends(maker)
 
 
 def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, golden_scan
 from pypto_op.documents.knobs import ZONE
+from pypto_op.generators.cases import float_scalars
 from pypto_op.generators.cases.walks import REST
 from pypto_op.generators.operator.sources import INTEGERS, Sizes, Sources
 from pypto_op.vocabulary import Level
@@ -61,6 +62,21 @@ def together(maker: Maker) -> None:
         _add_legal(maker, Level.L3, "all_least", sizes, least)
     for name, found in ends.items():
         _add_legal(maker, Level.L3, f"{name}_{found[0]}_alone", maker.ragged, {**least, name: found[0]})
+
+
+def few_at_ends(maker: Maker) -> None:
+    """Add each whole number one above its least beside the ends of all float scalars.
+
+    What an eps does in each step of an iteration is gone once that has converged, and at the first step it may not be there yet.
+    """
+    usual = float_scalars.scalars(maker)
+    floats = {name: found[-1] for name, scalar in usual.items() if (found := scalar.ends())}
+    for name in free(maker) if floats else ():
+        for number in _few(maker.sources, name, maker.ragged):
+            knobs: dict[str, Any] = {**floats, name: number}
+            if number != maker.sources.scalars[name] and _legal(maker.sources, {**maker.ragged, **knobs}):
+                dtypes = maker.sources.spec.supported_dtypes  # named, so that no other case changes its own
+                maker.add(Level.L3, f"{name}_{number}_at_ends", maker.ragged, dtype=dtypes[0], knobs=knobs)
 
 
 def along(maker: Maker) -> None:
@@ -156,11 +172,12 @@ def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[i
 
 
 def stays(sources: Sources, case: Case, name: str) -> bool:
-    """Whether a case stays however many values its whole number has: at one of its `whole_ends`, or long (`along`, `past`)."""
+    """Whether a case stays however many values its whole number has: one of its `whole_ends`, few, or long (`along`, `past`)."""
     if case["level"] == str(Level.L4):
         return True
     others = {other: case[other] for other in sources.whole_numbers if other in case and other != name}
-    return case[name] in whole_ends(sources, name, {**case["shape"], **others})
+    sizes = {**case["shape"], **others}
+    return case[name] in (*whole_ends(sources, name, sizes), *_few(sources, name, sizes))
 
 
 def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
@@ -183,7 +200,14 @@ def _wanted(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int,
     return tuple(value for value in dict.fromkeys(ends) if value != sources.scalars.get(name))
 
 
-def _legal(sources: Sources, known: Mapping[str, int]) -> bool:
+def _few(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return what comes next to the least value that SPEC.md gives a whole number; nothing where it names no least one."""
+    said = sources.spec.shape_constraints
+    least, _ = constraints.whole_ends(said, name, {**sources.whole_numbers, **sizes}) or (None, None)
+    return () if least is None or not constraints.mentioned(said, name) else (least + 1,)
+
+
+def _legal(sources: Sources, known: Mapping[str, Any]) -> bool:
     return constraints.satisfied(sources.spec.shape_constraints, {**sources.whole_numbers, **known})
 
 

@@ -1,0 +1,72 @@
+"""Whole numbers that are all the same: all tokens to one expert, a table of one page, padding alone, counts at 0.
+
+Of numbers that are drawn evenly a tile never has sixteen alike, and of a million none is next to 0: there a counter of four
+bits, a place that is written twice in a step, or a branch for "nothing so far" is never met.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from pypto_op.documents import constraints
+from pypto_op.documents.axes import INDICES
+from pypto_op.documents.knobs import RANGE
+from pypto_op.generators.cases.case_maker import Maker
+from pypto_op.generators.operator.sources import Sources
+from pypto_op.python_text import expression
+from pypto_op.vocabulary import Level
+
+_MOST_TENSORS = 3
+_WIDE = 1024
+"""Of a range of more numbers than that hardly one of those drawn evenly is as small as an axis."""
+
+
+def add(maker: Maker) -> None:
+    """Add a case for each tensor of whole numbers in which all are one, and one in which all are what the golden sets apart."""
+    for name in _free(maker.sources)[:_MOST_TENSORS]:
+        for word, number in _numbers(maker.sources, name, maker.ragged):
+            maker.add(Level.L3, f"{name}_{word}", maker.ragged, knobs={RANGE: {name: [number, number + 1]}})
+
+
+def long(maker: Maker) -> None:
+    """Add the former on the longest row of each long axis: what one number has room for shows where many are that one."""
+    for axis in maker.long:
+        longest = max((case["shape"] for case in maker.cases if case["precision"]), key=lambda shape: shape[axis])
+        for name in _free(maker.sources)[:_MOST_TENSORS]:
+            for word, number in list(_numbers(maker.sources, name, longest))[:1]:
+                knobs = {RANGE: {name: [number, number + 1]}}
+                maker.add(Level.L4, f"{name}_{word}_along_{axis}", longest, knobs=knobs)
+
+
+def wide(ranges: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return the tensors of `ranges` (`Sources.ranges`) of which half are drawn by order of magnitude: counts up to a million.
+
+    None whose range ends at a size: such a number is a place, and far ones tell more.
+    """
+    ends = {name: [_value(end, {}) for end in both] for name, both in ranges.items()}
+    return [name for name, (low, high) in ends.items() if low is not None and high is not None and high - low > _WIDE]
+
+
+def _free(sources: Sources) -> list[str]:
+    """Return the tensors of indices, counts or lengths; no masks, which have cases of their own, and no borders in order."""
+    names = [port.name for port in sources.tensors if port.dtype in INDICES and port.name in sources.ranges]
+    taken = {*sources.masks, *sources.spec.rows, *sources.spec.fixed_inputs}
+    return [name for name in names if name not in taken]
+
+
+def _numbers(sources: Sources, name: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield a word and a number that all may be: one in the middle of what is pointed into, else the least; what is set apart."""
+    low, high = (_value(end, sizes) for end in sources.ranges[name])
+    if low is None or high is None or high - low < 2:
+        return
+    least = min(max(low, 0), high - 1)
+    numeric = all(_value(end, {}) is not None for end in sources.ranges[name])
+    yield ("all_least", least) if numeric else ("all_one", (least + high) // 2)
+    for number in sources.apart.get(name, ()):
+        if isinstance(number, int) and low <= number < high and number != least:
+            yield "all_apart", number
+
+
+def _value(end: str, sizes: Mapping[str, int]) -> int | None:
+    return constraints.value_of(expression(end) or ast.Constant(""), sizes)

@@ -1,0 +1,55 @@
+"""Whole numbers that are all one, and counts of each order of magnitude: what a draw that is even never has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.generators.test_draws import made, placed, tensor
+
+from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.operator.sources import gather
+from pypto_op.workspace import OpWorkspace
+
+GOLDEN = "import torch\n\n\ndef op_golden(x, slot, used):\n    return torch.where(slot >= 0, x[slot.clamp(min=0)], 0.0) + used\n"
+SAID = ["-1 <= slot < R", "0 <= used", "used <= 1000000"]
+
+
+def _op(folder: Path, said: list[str] = SAID, **front: Any) -> OpWorkspace:
+    ports = [tensor("x", shape=("R", "D")), tensor("slot", "int32", ("S",)), tensor("used", "int32", ("D",))]
+    front = {"p0_shapes": [{"S": 40, "D": 32, "R": 50}], "dynamic_axes": ["S", "R"], **front}
+    ws = placed(folder, ports, shape_constraints=said, **front)
+    ws.golden.write_text(GOLDEN)
+    return ws
+
+
+def test_all_name_one_place_all_are_padding_and_all_counts_are_0(tmp_path: Path) -> None:
+    ws = _op(tmp_path)
+    cases = suite_cases.cases(gather(ws))
+    drawn = {case["id"]: made(ws, **case) for case in cases if "_all_" in case["id"] and "draw_range" in case}
+    found = {name: {word for word in ("slot_all_one", "slot_all_apart", "used_all_least") if word in name} for name in drawn}
+    assert set().union(*found.values()) == {"slot_all_one", "slot_all_apart", "used_all_least"}
+    for name, inputs in drawn.items():
+        one = inputs["slot" if "slot" in name else "used"].unique().tolist()
+        wanted = {"slot_all_apart": one == [-1], "slot_all_one": len(one) == 1 and one[0] > 0, "used_all_least": one == [0]}
+        assert all(wanted[word] for word in found[name]), (name, one)
+    longest = max(case["shape"]["S"] for case in cases)
+    assert any("slot_all_one" in case["id"] and case["shape"]["S"] == longest for case in cases)
+
+
+def test_masks_borders_and_tables_are_left_to_cases_of_their_own(tmp_path: Path) -> None:
+    for number, front in enumerate([{"input_ranges": {"slot": {"row_order": "rising"}}}, {"fixed_inputs": ["slot"]}]):
+        ids = [case["id"] for case in suite_cases.cases(gather(_op(tmp_path / str(number), **front)))]
+        assert not [name for name in ids if "slot_all" in name] and [name for name in ids if "used_all_least" in name]
+    mask = suite_cases.cases(gather(_op(tmp_path / "mask", ["0 <= slot <= 1", *SAID[1:]])))
+    assert not [case["id"] for case in mask if "slot_all" in case["id"]]
+
+
+def test_of_a_wide_range_every_order_of_magnitude_is_drawn(tmp_path: Path) -> None:
+    """Not of one that ends at a size: there a far place tells more."""
+    ws = _op(tmp_path)
+    drawn = made(ws, shape={"S": 4000, "D": 4000, "R": 4000})
+    used, slot = drawn["used"], drawn["slot"]
+    sizes = [int(((used >= 10**power) & (used < 10 ** (power + 1))).sum()) for power in range(6)]
+    assert min(sizes) > 100 and int(used.max()) == 1000000 and int(used.min()) == 0
+    assert int((slot > 2000).sum()) > 1500
