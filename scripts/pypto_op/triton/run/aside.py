@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run import ignored
+from pypto_op.triton.run import ignored, reordered
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import (
     circumstances,
@@ -33,7 +33,7 @@ from pypto_op.triton.run.judging import coarse, natural
 from pypto_op.triton.run.judging.judgement import Judgement, is_of_larger
 from pypto_op.triton.run.processes.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked
-from pypto_op.triton.run.watching import configurations
+from pypto_op.triton.run.watching import configurations, orders
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.verification import Verification
@@ -104,6 +104,7 @@ class Aside:
         numbers.of_constructor()
         far = functools.partial(self._configurations, skewed.FAR)
         self._while_reference_answers(self._configurations, far, self._rounded, self._elsewhere, self._built_otherwise)
+        self._while_reference_answers(self._backward)
 
     def _while_reference_answers(self, *passes: Callable[[], None]) -> None:
         """Run passes, each up to the case in which the reference fails; where it really fails, a main pass says so."""
@@ -201,6 +202,15 @@ class Aside:
             if not self._answered(case, *found, seed, rounded=True).ok:
                 case.said.append(products.WORDS)
 
+    def _backward(self) -> None:
+        """Judge one more call whose programs run from the last to the first, where they share memory by atomics."""
+        for case, seed in self.opened(lambda case: case.atomics):
+            begin = time.monotonic()
+            self._run.tighten(self._task, self._candidate)
+            judgement = self._answered(case, *asked(self._task, case, seed), seed, backward=True)
+            if judgement.error_type in _NUMBERS:
+                self._run.keep(case, 1, reordered.told(orders.DOWN, judgement), begin)
+
     def _elsewhere(self) -> None:
         """Judge one more call with gradients, inputs elsewhere in memory, where the file may ask for that (`circumstances`)."""
         if not circumstances.asks(self._run.project.own_files()):
@@ -264,20 +274,15 @@ class Aside:
         reference: dict[str, Any],
         seed: int,
         *,
-        marked: bool = False,
-        rounded: bool = False,
         built: int = 0,
-        turns: bool = False,
-        elsewhere: bool = False,
+        **how: bool,
     ) -> Judgement:
-        """Return the verdict on one call of a new model; the arguments are those of `CandidateSession.run`, `built` a seed."""
+        """Return the verdict on one call of a new model; `built` is a seed, `how` are arguments of `CandidateSession.run`."""
         try:
             moved = reference.get("skewed")
             exact = moved not in (skewed.FAR, reaching.REACH)
             judges = configurations.judged_by(moved) if exact or moved == skewed.FAR else ""
-            answer, run, facts = self._candidate.run(
-                given, built or seed, later=True, judges=judges, marked=marked, rounded=rounded, turns=turns, elsewhere=elsewhere
-            )
+            answer, run, facts = self._candidate.run(given, built or seed, later=True, judges=judges, **how)
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
         case.took(facts)

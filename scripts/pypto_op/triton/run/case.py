@@ -48,6 +48,7 @@ class Case:
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
+    atomics: bool = False  # programs of a launch share memory by atomics (`races`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel (`Configurations.facts`)
     derived: int = 0  # float tensors that the implementation holds beside its weights
 
@@ -62,6 +63,7 @@ class Case:
         self.uncompiled = self.uncompiled or str(facts.get("uncompiled", ""))
         self.lanes = self.lanes or bool(facts.get("lanes"))
         self.products = self.products or bool(facts.get("products"))
+        self.atomics = self.atomics or bool(facts.get("atomics"))
         self.configurations = facts.get("configurations") or self.configurations
 
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:

@@ -129,7 +129,7 @@ class Reordered:
         for orders, answer in answers:
             found = judged(self._run, self._task, given, reference, (answer, run, {}), seed)
             if not found.ok:
-                return _told(orders[0], found)
+                return told(orders[0], found)
         return None
 
 
@@ -137,7 +137,8 @@ def _of_numbers_alone(run: RunResult) -> RunResult:
     return replace(run, outputs_from_kernel=True, mutated_inputs=(), aliased_inputs=())  # other passes tell
 
 
-def _told(order: str, found: Judgement) -> Judgement:
+def told(order: str, found: Judgement) -> Judgement:
+    """Return the verdict on numbers that are wrong in one of `ORDERS`, or in one that nobody chose (`OWN`)."""
     if not order:  # wrong in an order that nobody chose
         return replace(found, message=f"{found.message}\n{_BY_CHANCE}")
     kind = "LaneRaceError" if order in OF_WARPS else "RaceError"

@@ -38,9 +38,9 @@ _BLIND = frozenset(
 
 _KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter",
                     "copy.copy", "typing.cast", "builtins.next",
-                    "collections.deque"})  # fmt: skip
+                    "collections.deque", "torch.nn.ParameterList"})  # fmt: skip
 
-_DICTS = ("builtins.dict", "collections.OrderedDict")
+_DICTS = ("builtins.dict", "collections.OrderedDict", "torch.nn.ParameterDict")
 _TUPLED = ("product", "zip_longest", "combinations", "permutations", "pairwise", "batched", "combinations_with_replacement")
 _PLUMBING = frozenset(
     f"itertools.{name}"
@@ -287,7 +287,7 @@ class Builtins:
 
     def _kept(self, name: str, args: list[Value]) -> Value:
         if not args:
-            return Container(name.rpartition(".")[2])
+            return Container("list" if name.endswith("List") else name.rpartition(".")[2])
         first = args[-1] if name == "typing.cast" else args[0]
         if name == "builtins.next":
             return self.m.expressions.item_of(first)

@@ -7,7 +7,10 @@ from typing import Any
 import libcst as cst
 
 from pypto_op.triton.static.machine import Machine
-from pypto_op.triton.static.values import Container, Host, Scope, Value
+from pypto_op.triton.static.values import Container, Ext, Host, Scope, Value
+
+_FEW = 8
+"""So many elements are evaluated one by one."""
 
 
 class Comprehensions:
@@ -38,10 +41,12 @@ class Comprehensions:
 
     def _exact(self, node: Any, scope: Scope) -> Value | None:
         """Return what a comprehension over a few known elements yields, one by one; None for any other."""
-        iterated = self.m.records.as_tuple(self.m.expressions.evaluate(node.for_in.iter, scope))
+        iterated = self.m.records.as_tuple(
+            self._range(node.for_in.iter, scope) or self.m.expressions.evaluate(node.for_in.iter, scope)
+        )
         if node.for_in.ifs or node.for_in.inner_for_in is not None or not isinstance(iterated, Container):
             return None
-        if not iterated.complete or iterated.keyed or not 0 < len(iterated.items) <= 8:
+        if not iterated.complete or iterated.keyed or not 0 < len(iterated.items) <= _FEW:
             return None
         result = Container("dict" if isinstance(node, cst.DictComp) else "list")
         for item in iterated.items:
@@ -57,3 +62,14 @@ class Comprehensions:
                 else:
                     result.items.append(value)
         return result
+
+    def _range(self, node: cst.BaseExpression, scope: Scope) -> Value | None:
+        """Return the numbers of `range(2)`, so that a list made over it has as many elements; None for anything else."""
+        if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].star:
+            return None
+        callee = self.m.expressions.evaluate(node.func, scope)
+        if not isinstance(callee, Ext) or callee.name != "builtins.range":
+            return None
+        end = self.m.expressions.evaluate(node.args[0].value, scope)
+        count = end.const if isinstance(end, Host) and type(end.const) is int else 0
+        return Container("tuple", [Host(number) for number in range(count)]) if 0 < count <= _FEW else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from pypto_op.triton.static.evaluate import TUPLES
@@ -30,6 +32,9 @@ from pypto_op.triton.static.values import (
 )
 
 _PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "in_proj_weight", "in_proj_bias"})
+_MADE = re.compile(r"torch\.nn\.utils\.parametrizations\.\w+\.parametrizations(\.\w+)?")
+_ORIGINAL = re.compile(r"original\d*")
+"""What PyTorch's own ways to make a weight (`weight_norm`) make it of, behind a name that is no weight there."""
 _MODULE_FLAGS = frozenset({"training"})
 REGISTERS = {"register_buffer": "tensor", "register_parameter": "param"}
 """Methods of a module that bind an attribute, and the name of the argument with its value."""
@@ -71,7 +76,10 @@ class Members:
             self.check(f"own.{name}", node, source)
             return self._of_class(owner, name)
         if isinstance(owner, ExtInstance):
-            if name in _PARAMETERS and owner.name.startswith("torch.nn."):
+            made = _MADE.fullmatch(owner.name)
+            if (name in _PARAMETERS if made is None else made[1] and _ORIGINAL.fullmatch(name)) and owner.name.startswith(
+                "torch.nn."
+            ):
                 return self.m.fresh("weight")
             self.check(f"{owner.name}.{name}", node, source)
             return ExtInstance(f"{owner.name}.{name}", owner.hooks)

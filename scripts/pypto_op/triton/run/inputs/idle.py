@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode
-from pypto_op.triton.run.inputs import domains, pairs, sides
+from pypto_op.triton.run.inputs import domains, narrow, pairs, sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -27,9 +27,15 @@ _USUAL, _NONE = -100, -1
 _IGNORES = {
     **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), (4, _USUAL)),
     **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), (8, _NONE)),
+    "multilabel_margin_loss_forward": (None, -1),
 }
-"""They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one."""
-_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES))
+"""They leave out whole numbers of one value: the argument of this number, and the value that it has where nobody says one.
+
+None: they always leave out that one.
+"""
+_WATCHED = frozenset((
+    *_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES, *narrow.SIGNS, *narrow.SAMPLERS,
+))  # fmt: skip
 _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
 _NAN = "nan_to_num"
@@ -97,10 +103,11 @@ class Idle(DispatchMode):
             self._note_order(called, plain, args, given, out)
         if plain in sides.COMPARES and len(given) == 2:
             self._note_pair(called, plain, given)
+        self._note_narrow(called, plain, args, given)
         if plain in _IGNORES:
             position, usual = _IGNORES[plain]
-            ignored = args[position] if len(args) > position else usual
-            if ignored != usual or (self._says and usual == _USUAL):
+            ignored = args[position] if position is not None and len(args) > position else usual
+            if position is None or ignored != usual or (self._says and usual == _USUAL):
                 self._note(f"{called} ({sides.WITHOUT} {ignored})", not bool((args[1] == ignored).any()), whole=True)
         if plain in sides.NAMES:
             for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
@@ -122,6 +129,20 @@ class Idle(DispatchMode):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(name, *given), whole=False)
         elif name in sides.ORDERS and all(one.is_floating_point() for one in given):
             self._note(f"{called} ({sides.NOTHING})", pairs.are_never_zero(*given), whole=False)
+
+    def _note_narrow(self, called: str, name: str, args: Any, given: list[torch.Tensor]) -> None:
+        """Note what never met numbers that differ in their last bits alone, a zero below zero, or a place between two pixels."""
+        whole = not given[0].is_floating_point()
+        if not all(map(self._is_as_given, given)):
+            return
+        if name in narrow.COMPARES and len(given) == 2:
+            self._note(f"{called} ({narrow.LAST})", narrow.is_never_by_bits(*given), whole=whole)
+        elif name in sides.NAMED:
+            self._note(f"{called} ({narrow.LAST})", narrow.is_never_first_by_bits(name, args, given[0]), whole=whole)
+        elif name in narrow.SIGNS:
+            self._note(f"{called} ({narrow.MINUS})", narrow.is_never_minus(name, args), whole=False)
+        elif name in narrow.SAMPLERS and (places := narrow.coordinates(args)) is not None:
+            self._note(f"{called} ({sides.HALF})", sides.is_never_halfway(places), whole=False)
 
     def _note_order(self, called: str, name: str, args: Any, given: list[torch.Tensor], out: torch.Tensor) -> None:
         """Note whether what was computed never met the number, or no difference was small, beside which it is compared."""
@@ -167,7 +188,9 @@ class Idle(DispatchMode):
 
     def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, **kinds: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
-        if name in COPIES and all(map(self._is_drawn, given)):
+        alike = len({tensor.is_floating_point() for tensor in (*given, *tensors_of(out))}) == 1
+        if name in COPIES and alike and all(map(self._is_as_given, given)):
+            self._made.difference_update(map(address, tensors_of(out)))
             return
         made = {*map(address, tensors_of(out))} - {*map(address, given)}
         self._made |= made
@@ -189,7 +212,10 @@ class Idle(DispatchMode):
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
-        return tensor.is_floating_point() and tensor.numel() > 1 and address(tensor) not in self._made
+        return tensor.is_floating_point() and self._is_as_given(tensor)
+
+    def _is_as_given(self, tensor: torch.Tensor) -> bool:
+        return tensor.numel() > 1 and address(tensor) not in self._made
 
     def still_idle(self, before: dict[str, bool] | None, outputs: Any, *, gross: bool) -> dict[str, bool]:
         """Return what of `before` (None: of anything) was idle again.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run.inputs import domains, sides, signed, skewed, smaller
+from pypto_op.triton.run.inputs import domains, narrow, sides, signed, skewed, smaller
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
 
@@ -140,6 +140,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{REACH} hidden {tuple(shape)}", partial(_changed, inputs, smaller.hiding(shape), scales=True)
     for name, write in domains.ways(idle):
         yield f"{WITHIN} {name}", partial(_changed, inputs, write, scales=True)
+    yield from ((f"{WITHIN} {name}", bits) for name, bits in narrow.ways(inputs, idle))
     for word in _TURNS.findall(" ".join(idle)):
         for target, _ in enumerate(tensors_of(inputs)):
             yield f"{WITHIN} turned {target} {word}", partial(signed.turned, inputs, target, int(word))

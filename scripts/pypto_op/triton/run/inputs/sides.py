@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import domains
+from pypto_op.triton.run.inputs import domains, narrow
 
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
 HALF = "halfway"
@@ -41,7 +41,7 @@ TURN = "turn of"
 """Of a remainder: a whole number that it changes, before the one that it divides by."""
 OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE, domains.FACTOR)
 """Sides to which zeros alone come, or what is nearly zero."""
-NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO, *domains.SIDES)
+NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO, *domains.SIDES, *narrow.SIDES)
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -232,7 +232,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         found = {domains.DEEP: not domains.are_deep(out[0], greatest=True), ONE_SIGN: not bool((out[0] < 0).any())}
         return found | {TIES: not bool((given.diff(dim=-1) == 0).any())}
     if name in _BAGS:
-        return {ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {}
+        empty = {UNNAMED: True} if narrow.are_never_empty(args[2]) else {}
+        return empty | ({ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {})
     if name in _REDUCES_INTO:
         return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
     if name == _CAST:

@@ -22,7 +22,7 @@ from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run.inputs import arguments, beyond, circumstances, reloaded
 from pypto_op.triton.run.inputs import before as earlier
 from pypto_op.triton.run.inputs.draws import seed_all
-from pypto_op.triton.run.inputs.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
+from pypto_op.triton.run.inputs.packing import Unpackable, address, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.interpreter import bfloat16, gaps, libdevice, sparing
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.processes.clock import Clock
@@ -48,6 +48,8 @@ _COMPUTES = ("numpy", "triton.runtime.interpreter")
 """Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
 _WATCHED = 8
 """Of so many runs after a case's first, which all are, one has every line of its kernels watched."""
+_TURNS = 8
+"""So many further calls of an implementation that keeps an output: it may return a few by turns."""
 _SEVERAL = 16
 """Fewer elements are alike by chance."""
 
@@ -174,6 +176,7 @@ class Candidate:
         configurations.turns = message["turns"]
         products = self._launches.bounds.products
         products.rounded, products.met = message["rounded"], False
+        self._launches.backward, self._launches.bounds.races.met = message["backward"], False
         first, before_it = (None, {}) if message["warmed"] is None else self._warm(message, given)
         facts |= before_it
         kept = models.marks(first)
@@ -183,7 +186,8 @@ class Candidate:
         before = models.marks(inputs)
         state = {name: value for name, value in models.weights_of(self._model).items() if name in message["changes"]}
         stands = models.marks(state)
-        self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
+        follows = "before" in facts
+        self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows=follows, own=not message["later"])
         own = models.weights_of(self._model)
         self._memory.rewritten(own[name] for name in message["reloads"] if name in own)
         configurations.judges = message["judges"]
@@ -201,6 +205,10 @@ class Candidate:
         facts["left"] = [*state] if models.marks(state) == stands else []
         facts |= {"overwritten": bool(models.changed(first, kept))}
         facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
+        outputs = {*map(address, leaves)} - {*map(address, tensors_of(inputs))}
+        del returned, leaves
+        if message["judged"] and not message["later"]:
+            facts["overwritten"] |= self._returns_by_turns(outputs, inputs, seed)
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
 
     def _build(self, given: dict[str, Any], seed: int) -> tuple[str, list[str]]:
@@ -220,6 +228,18 @@ class Candidate:
             first = self._loose(lambda: self._forward(others, message["seed"]))
         chosen = self._launches.chosen.outputs(tensors_of(first))
         return first, {"before": {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}}
+
+    def _returns_by_turns(self, outputs: set[int], inputs: Any, seed: int) -> bool:
+        """Whether one of the outputs at these addresses, which the implementation keeps, changes in some further calls."""
+        kept = [torch.empty(0, dtype=torch.uint8, device=one.device).set_(one) for one in self._memory.shared(outputs)]
+        before, count = models.marks(kept), self._launches.count
+        self._launches.recording = False
+        for _ in range(_TURNS if kept else 0):
+            others = map_tensors(inputs, same_layout)
+            earlier.fill(others, inputs, earlier.ROLLED)
+            self._loose(functools.partial(self._forward, others, seed))
+        self._launches.recording, self._launches.count = True, count
+        return bool(models.changed(kept, before))
 
     def _in_orders(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Run a new model once in each order; where numbers come from, other calls tell."""
@@ -299,6 +319,7 @@ class Candidate:
             "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
             "products": self._launches.bounds.products.met,
+            "atomics": self._launches.bounds.races.met,
             "uncompiled": self._launches.compiling.refused(),
             "unread": self._launches.bounds.unread.found(),
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],

@@ -233,6 +233,7 @@ class CandidateSession(_Session):
         rounded: bool = False,
         turns: bool = False,
         elsewhere: bool = False,
+        backward: bool = False,
     ) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
@@ -247,12 +248,13 @@ class CandidateSession(_Session):
             rounded: operands of products are rounded where a device may do so (`products`).
             turns: autotuned kernels take configurations that no judged call took, on a device, too.
             elsewhere: gradients are on, and inputs begin at other places in memory (`circumstances`).
+            backward: the interpreter runs the programs of a launch from the last to the first, where none waits for another.
         """
         given = {name: case[name] for name in ("init", "weights", "inputs", "earlier") if name in case}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
         judges = (configurations.OWN if judged else "") if judges is None else judges
         message |= {"judges": "" if marked or rounded else judges, "marked": marked, "rounded": rounded, "turns": turns}
-        message["elsewhere"] = elsewhere
+        message |= {"elsewhere": elsewhere, "backward": backward}
         message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ())), "keys": self.keys}
         return self._tell(message, given)
 

@@ -45,6 +45,9 @@ class Listener(Protocol):
     def copied(self, name: str, source: torch.Tensor, target: torch.Tensor) -> None:
         """Operator `name` copied `source` into `target`."""
 
+    def holds_input(self, source: torch.Tensor) -> bool:
+        """Whether `source` lies in, or holds in its order, one of the task's own inputs."""
+
     def filled(self, target: torch.Tensor, number: Any) -> None:
         """`target` got a constant: a number, a tensor that holds one, or None for zero."""
 
@@ -130,6 +133,9 @@ class Gate(DispatchMode):
         with self.opened():
             target = given if writes else result
             if source is not None and isinstance(target, torch.Tensor):
+                if listener.holds_input(source) and loses(source, target):
+                    lost = f"computes with PyTorch (aten::{name} to {target.dtype} of numbers that it does not hold)"
+                    raise self._denial(lost, own_line(self._own))
                 listener.copied(name, source, target)
             elif given is not None and writes:
                 listener.filled(given, next((value for value in (*args[1:], *kwargs.values()) if value is not given), None))
@@ -148,6 +154,14 @@ def _copied(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
 def turned(tensor: torch.Tensor) -> bool:
     """Whether a tensor is a view whose signs change when it is read: the imaginary part of a conjugate, say."""
     return tensor.is_neg() or tensor.is_conj()
+
+
+def loses(source: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether a copy to whole numbers or flags is a computation: it cuts off, wraps around, or asks what is not zero."""
+    whole = not target.is_floating_point() and not target.is_complex()
+    if source.dtype is target.dtype or not whole or source.is_complex() or source.shape != target.shape:
+        return False
+    return bool(((target.to(source.dtype) != source) & (source == source)).any())
 
 
 def _body_of(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:

@@ -22,7 +22,7 @@ from pypto_op.triton.run.watching.handed import computes
 from pypto_op.triton.run.watching.language import Language
 from pypto_op.triton.run.watching.launch_arguments import Few, leaves_of, name_of, spelled
 from pypto_op.triton.run.watching.memory import COPIES, Memory
-from pypto_op.triton.run.watching.orders import Orders
+from pypto_op.triton.run.watching.orders import Orders, may_be_parted
 from pypto_op.triton.run.watching.rewriting import Programs
 
 _MOST_COPIES = 256
@@ -51,6 +51,7 @@ class Launches:
         self.lent: list[str] = []  # what was written into memory that something outside PyTorch sees, in words
         self.programs = Programs()  # makes and keeps what the interpreter runs
         self.configurations = Configurations()  # knows those of autotuned kernels, and chooses among them
+        self.backward = False  # the interpreter runs the programs of launches from the last to the first
         self.orders: Orders | None = None  # chooses the order of programs on a device; None: the device's own
         self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()  # how often PyTorch copied something that was no constant, by operator
@@ -66,11 +67,13 @@ class Launches:
         self._patched: list[tuple[Any, str, Any]] = []
         self._language: Language | None = None
         self._asked: dict[int, torch.Tensor] = {}
+        self._inputs: dict[int, Few] = {}
 
-    def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
-        """Forget the last call; the arguments are those of `Memory.begin`."""
+    def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False, own: bool = False) -> None:
+        """Forget the last call; the arguments are those of `Memory.begin`, and whether the inputs are the task's own."""
         self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
         self._scalars, self.handed, self.lent, self._asked = {}, [], [], {}
+        self._inputs = {address(tensor): Few.of(tensor) for tensor in inputs} if self.recording and own else {}
         if not follows:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
@@ -117,6 +120,12 @@ class Launches:
                 self.chosen.copy(name, source, target)
                 if len(self.whole) < _MOST_COPIES:
                     self.whole.append((name.strip("_"), Few.of(target)))
+
+    def holds_input(self, source: torch.Tensor) -> bool:
+        """See `dispatch.Listener`."""
+        if not self._inputs or source.numel() < 2:
+            return False
+        return address(source) in self._inputs or any(map(Few.of(source).same, self._inputs.values()))
 
     def filled(self, target: torch.Tensor, number: Any) -> None:
         """See `dispatch.Listener`."""
@@ -186,6 +195,7 @@ class Launches:
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
                 self.bounds.begin(name_of(kernel), tensors)
+                self.bounds.races.backward = self.backward and may_be_parted(kernel, kwargs)
             self.compiling.note(kernel, args, kwargs)
             self.programs.guard.taken.clear()
             self._check_language()

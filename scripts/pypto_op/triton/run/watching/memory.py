@@ -89,6 +89,12 @@ class Memory:
         """Return the addresses of the memory that was used in this call, or is kept from an earlier one."""
         return self._places.keys()
 
+    def shared(self, places: Collection[int]) -> list[Any]:
+        """Return the storages at some addresses that something else holds, too."""
+        return [
+            self._places[place].storage for place in places if place in self._places and _is_shared(self._places[place].storage)
+        ]
+
     def lent(self, tensor: torch.Tensor) -> bool:
         """Whether something outside PyTorch sees the memory of a tensor: NumPy, a bytearray. Of a CPU's memory PyTorch knows."""
         return tensor.device.type == "cpu" and not tensor.untyped_storage().resizable()

@@ -64,6 +64,8 @@ class Races:
 
     def __init__(self) -> None:
         self.found = ""  # which programs do what to which memory, in words; "" for nothing
+        self.met = False  # programs of a launch shared memory by atomics
+        self.backward = False  # programs of the coming launches run from the last to the first
         self._kernel = ""
         self._watches = False
         self._plain_load: Callable[..., Any] = _not_installed
@@ -85,6 +87,7 @@ class Races:
             plain_load: its load that nobody watches.
         """
         self._plain_load = plain_load
+        builder.set_grid_idx = self._around_place(builder.set_grid_idx)
         builder.create_masked_load = self._around_load(builder.create_masked_load)
         builder.create_masked_store = self._around_store(builder.create_masked_store)
         builder.create_atomic_rmw = self._around_atomic(builder.create_atomic_rmw, 1, 3)
@@ -123,6 +126,14 @@ class Races:
         self._stamp += 1
         return True
 
+    def _around_place(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def placed(builder: Any, *place: int) -> Any:
+            mirrored = (size - 1 - at for size, at in zip(builder.grid_dim, place, strict=True))
+            return original(builder, *(mirrored if self.backward else place))
+
+        return placed
+
     def _around_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def load(builder: Any, pointers: Any, mask: Any, other: Any, *args: Any, **further: Any) -> Any:
@@ -153,6 +164,7 @@ class Races:
         @functools.wraps(original)
         def atomic(builder: Any, *args: Any, **further: Any) -> Any:
             if self._asked(builder):
+                self.met = True
                 addresses = _active(args[pointer], None if mask is None else args[mask])
                 looks = addresses.size == 1 and (
                     _only_looks(*args[:3]) if pointer else bool((args[1].data == args[2].data).all())
