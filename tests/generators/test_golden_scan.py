@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.documents.golden_scan import scan, shares
+from pypto_op.documents.golden_scan import has_loops, scan, shares
 from pypto_op.errors import ContractError
 from pypto_op.generators.operator.contractions import summed_axes
 
@@ -131,3 +131,25 @@ def test_what_a_flag_chooses_is_no_share(tmp_path: Path) -> None:
     path = tmp_path / "f_golden.py"
     path.write_text("def f_golden(x, flag, a, b):\n    return torch.where(flag, a, 1.0 - a) * x + (1.0 - b) * x\n")
     assert shares(path, "f_golden") == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("loop", "walks"),
+    [
+        ("for _ in range(iters - 1):", False),
+        ("for k in range(3):", False),
+        ("for word in (x, x + 1):", False),
+        ("for t in range(x.shape[0]):", True),
+        ("for t in range(4096):", True),
+        ("for t in range(far):", True),
+        ("for t in range(moved):", True),
+        ("for t in range(iters * 50):", True),
+        ("while x.sum() > 1:", True),
+    ],
+)
+def test_a_loop_of_few_steps_walks_no_axis(loop: str, walks: bool, tmp_path: Path) -> None:
+    """Where a golden walks tokens a verdict draws no long axis; 20 steps of an iteration are no reason for that."""
+    path = tmp_path / "f_golden.py"
+    head = "def f_golden(x, iters=20, far=4096, moved=3):\n    moved = len(x)\n    iters_left = iters\n"
+    path.write_text(f"{head}    {loop}\n        x = x / x.sum()\n    return x\n")
+    assert has_loops(path, "f_golden") is walks

@@ -28,6 +28,9 @@ _WEIGHTED = {"add": "alpha", "add_": "alpha", "addcmul": "value", "addcmul_": "v
 """Sums with a factor, and its keyword: with a negative one they subtract."""
 _SIZES = frozenset({"len", "range", "int", "size", "dim", "numel", "ndim", "min", "max", "enumerate"})
 _LONGEST = 160
+_FEW_STEPS = 64
+_COUNTING = (ast.Name, ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast.Load)
+"""What a number of iterations is made of; a factor may make many of a few."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +67,41 @@ def scan(path: Path, function: str) -> Scan:
 
 
 def has_loops(path: Path, function: str) -> bool:
-    """Whether the golden function of a file, or a helper that it calls, has a loop: over tokens it takes their time.
+    """Whether the golden function of a file, or a helper that it calls, has a loop over a size: over tokens it takes their time.
+
+    None is one of few steps, however long the axes are: over words, over `range(3)`, or over a number of iterations that is a
+    parameter of the golden function with a default of up to 64.
 
     Raises:
         ContractError: see `scan`.
     """
     functions = functions_of(path, function)
-    reached = reachable(functions[function], functions)
-    return any(isinstance(node, ast.For | ast.While) for each in reached for node in ast.walk(each))
+    own = functions[function]
+    loops = [
+        (each, node) for each in reachable(own, functions) for node in ast.walk(each) if isinstance(node, ast.For | ast.While)
+    ]
+    return any(isinstance(node, ast.While) or not _has_few_steps(node, own if each is own else None) for each, node in loops)
+
+
+def _has_few_steps(loop: ast.For, own: Function | None) -> bool:
+    """Whether the number of a loop's steps is written down; `own`: the golden function, where the loop is in it."""
+    if isinstance(loop.iter, ast.Tuple | ast.List):
+        return True
+    if not (isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range"):
+        return False
+    parts = [node for part in loop.iter.args for node in ast.walk(part)]
+    plain = all(isinstance(node, _COUNTING) and getattr(node, "value", 0) in range(-1, _FEW_STEPS + 1) for node in parts)
+    return plain and names_in(*loop.iter.args) <= (_small_counts(own) if own is not None else set())
+
+
+def _small_counts(function: Function) -> set[str]:
+    """Return the parameters of a function whose default is a whole number up to `_FEW_STEPS`."""
+    words = function.args
+    usual = zip(words.args[len(words.args) - len(words.defaults) :], words.defaults, strict=True)
+    named = [*usual, *((word, value) for word, value in zip(words.kwonlyargs, words.kw_defaults, strict=True) if value)]
+    numbers = {word.arg: value.value for word, value in named if isinstance(value, ast.Constant)}
+    changed = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {name for name, value in numbers.items() if type(value) is int and value <= _FEW_STEPS} - changed
 
 
 def shares(path: Path, function: str) -> frozenset[str]:

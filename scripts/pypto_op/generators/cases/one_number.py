@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from pypto_op.documents import constraints
-from pypto_op.documents.axes import INDICES
+from pypto_op.documents.axes import INDICES, symbols_of
 from pypto_op.documents.knobs import RANGE
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.operator.sources import Sources
@@ -24,19 +24,23 @@ _WIDE = 1024
 
 def add(maker: Maker) -> None:
     """Add a case for each tensor of whole numbers in which all are one, and one in which all are what the golden sets apart."""
+    dtypes = maker.sources.spec.supported_dtypes  # named, so that no other case changes its own
     for name in _free(maker.sources)[:_MOST_TENSORS]:
-        for word, number in _numbers(maker.sources, name, maker.ragged):
-            maker.add(Level.L3, f"{name}_{word}", maker.ragged, knobs={RANGE: {name: [number, number + 1]}})
+        for turn, (word, number) in enumerate(_numbers(maker.sources, name, maker.ragged)):
+            knobs = {RANGE: {name: [number, number + 1]}}
+            maker.add(Level.L3, f"{name}_{word}", maker.ragged, dtype=dtypes[turn % len(dtypes)], knobs=knobs)
 
 
 def long(maker: Maker) -> None:
-    """Add the former on the longest row of each long axis: what one number has room for shows where many are that one."""
+    """Add the former on the longest row of each long axis that has such numbers: there one takes more than a tile of them."""
+    dtype = maker.sources.spec.supported_dtypes[-1]
     for axis in maker.long:
         longest = max((case["shape"] for case in maker.cases if case["precision"]), key=lambda shape: shape[axis])
-        for name in _free(maker.sources)[:_MOST_TENSORS]:
+        along = {port.name for port in maker.sources.tensors if axis in symbols_of(port)}
+        for name in (name for name in _free(maker.sources)[:_MOST_TENSORS] if name in along):
             for word, number in list(_numbers(maker.sources, name, longest))[:1]:
                 knobs = {RANGE: {name: [number, number + 1]}}
-                maker.add(Level.L4, f"{name}_{word}_along_{axis}", longest, knobs=knobs)
+                maker.add(Level.L4, f"{name}_{word}_along_{axis}", longest, dtype=dtype, knobs=knobs)
 
 
 def wide(ranges: Mapping[str, tuple[str, str]]) -> list[str]:
