@@ -182,9 +182,9 @@ def _bounded(sources: Sources) -> dict[str, Range]:
 
 
 def _unranged(sources: Sources) -> list[str]:
-    """Return the float scalars of which SPEC.md names no range."""
-    said = sources.spec.shape_constraints
-    return [name for name in defaults(sources) if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
+    """Return the float scalars of which SPEC.md names no range, nor says that they may be any number."""
+    said, names = sources.spec.shape_constraints, (name for name in defaults(sources) if name not in sources.free)
+    return [name for name in names if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
 
 
 def _sized(sources: Sources) -> dict[str, tuple[str, str]]:

@@ -13,7 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators.cases import empty_buffers, lowest, meeting, sizes, switches, thresholds, values, whole_numbers
+from pypto_op.generators.cases import (
+    codes,
+    empty_buffers,
+    lowest,
+    meeting,
+    one_index,
+    sizes,
+    switches,
+    thresholds,
+    values,
+    whole_numbers,
+)
 from pypto_op.generators.cases.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.cases.near_ends import near_ends
 from pypto_op.generators.operator.sources import Sources
@@ -79,6 +90,7 @@ def _edges(maker: Maker) -> None:
     thresholds.add(maker)
     switches.add(maker)
     values.set_apart(maker)
+    one_index.add(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)
     empty_buffers.add(maker)
@@ -89,7 +101,7 @@ def _hurting(maker: Maker) -> None:
     sizes.primes(maker)
     values.zones(maker, Level.L5)
     values.beyond_half(maker)
-    values.great_codes(maker)
+    codes.add(maker)
     lowest.add(maker)
     values.specials(maker)
     values.alike(maker)

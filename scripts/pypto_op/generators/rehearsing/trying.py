@@ -145,7 +145,8 @@ def _mixing_zeros(first: FirstCandidate, case: Case) -> list[str]:
 def _guards(first: FirstCandidate, tried: Tried, scalar: str, default: float) -> bool:
     """Whether a scalar of which SPEC.md names no range keeps the golden finite among zeros, as an eps does: a wrapper may refuse
     a guard of 0."""
-    if ranges.of(spec_document.load(first.ws.spec).shape_constraints, scalar) != ranges.Range():
+    spec = first.ws.spec
+    if scalar in spec_document.unlimited(spec) or ranges.of(spec_document.load(spec).shape_constraints, scalar) != ranges.Range():
         return False
     values = {name: _zeroed(value) for name, value in tried.inputs.items()}
     there, taken = (first.golden(list({**values, scalar: number}.values())) for number in (default, 0.0))
