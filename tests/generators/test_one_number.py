@@ -26,13 +26,14 @@ def _op(folder: Path, said: list[str] = SAID, **front: Any) -> OpWorkspace:
 def test_all_name_one_place_all_are_padding_and_all_counts_are_0(tmp_path: Path) -> None:
     ws = _op(tmp_path)
     cases = suite_cases.cases(gather(ws))
-    drawn = {case["id"]: made(ws, **case) for case in cases if "_all_" in case["id"] and "draw_range" in case}
-    found = {name: {word for word in ("slot_all_one", "slot_all_apart", "used_all_least") if word in name} for name in drawn}
-    assert set().union(*found.values()) == {"slot_all_one", "slot_all_apart", "used_all_least"}
-    for name, inputs in drawn.items():
-        one = inputs["slot" if "slot" in name else "used"].unique().tolist()
-        wanted = {"slot_all_apart": one == [-1], "slot_all_one": len(one) == 1 and one[0] > 0, "used_all_least": one == [0]}
-        assert all(wanted[word] for word in found[name]), (name, one)
+    own = [case for case in cases if "_all_" in case["id"] and "draw_range" in case]
+    words = ("slot_all_one", "slot_all_apart", "used_all_least")
+    found = {case["id"]: {word for word in words if word in case["id"]} for case in own}
+    assert set().union(*found.values()) == set(words)
+    for case in own:
+        one = made(ws, **case)["slot" if "slot" in case["id"] else "used"].unique().tolist()
+        wanted = {"slot_all_apart": [-1], "slot_all_one": [case["shape"]["R"] - 1], "used_all_least": [0]}
+        assert all(one == wanted[word] for word in found[case["id"]]), (case["id"], one)
     longest = max(case["shape"]["S"] for case in cases)
     assert any("slot_all_one" in case["id"] and case["shape"]["S"] == longest for case in cases)
 

@@ -101,6 +101,21 @@ def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     assert expressions == {"x - y", WORST_SUM}
 
 
+@pytest.mark.parametrize(
+    ("said", "missing"), [({}, []), ({"y": "[0, inf)"}, ["y"]), ({"y": "(0, 1)"}, ["y"]), ({"y": "[-1, 1]"}, [])]
+)
+def test_what_is_never_negative_gets_no_negative_case(tmp_path: Path, said: dict[str, str], missing: list[str]) -> None:
+    """Folded into its range it was the case of positive numbers, once more for each such tensor; the others keep their dtypes."""
+
+    def known(folder: str, **front: object) -> dict[str, str]:
+        cases = suite_cases.cases(operator(tmp_path / folder, **front))
+        return {case["id"].rpartition("_")[0]: case["dtype"]["default"] for case in cases if case["level"] == "L3"}
+
+    all_of_them, found = known("plain"), known("ranged", input_ranges=said)
+    assert [name for name in ("x", "y") if f"L3_negative_{name}" not in found] == missing
+    assert all(found[name] == dtype for name, dtype in all_of_them.items() if name in found)
+
+
 def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
     sources = operator(tmp_path)
     assert not any("one_nan" in str(case.get("draw_zone")) for case in suite_cases.cases(sources))

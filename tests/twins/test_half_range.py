@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pypto_op.twins.half_range import HalfRange
+from pypto_op.twins.half_range import flushed, half_range
 
 INF = float("inf")
 
@@ -28,7 +28,24 @@ INF = float("inf")
 )
 def test_numbers_beyond_float16_are_infinite(golden: Callable[[torch.Tensor], torch.Tensor], expected: list[float] | str) -> None:
     x = torch.tensor([2.0, 300.0])
-    with HalfRange():
+    with half_range():
         found = golden(x)
     assert bool(found.isnan().all()) if expected == "nan" else found.tolist() == expected
     assert x.tolist() == [2.0, 300.0]
+
+
+@pytest.mark.parametrize(
+    ("golden", "expected"),
+    [
+        (lambda x: (x * x).sqrt(), [2.0**-40, 0.0]),
+        (lambda x: x.view(2, 1).transpose(0, 1)[0] * 1.0, [2.0**-40, 2.0**-60]),
+        (lambda x: x * 2.0**-30 * 2.0**-30 * 2.0**60, [2.0**-40, 0.0]),  # a kernel may take the last factor first, and need not
+        (lambda x: (x.double() * x * x).sqrt().float(), [2.0**-60, 2.0**-90]),
+    ],
+)
+def test_what_a_device_may_flush_is_0(golden: Callable[[torch.Tensor], torch.Tensor], expected: list[float]) -> None:
+    x = torch.tensor([2.0**-40, 2.0**-60])
+    with flushed():
+        found = golden(x)
+    assert found.tolist() == expected
+    assert x.tolist() == [2.0**-40, 2.0**-60]

@@ -109,7 +109,7 @@ class ReferenceSession:
                 names for float64, so that the result is what the formula gives without rounding; but what it rounds to 16
                 bits and uses further stays so rounded. `others` of the result are answers that are as right.
             twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order; or as one whose
-                numbers end where float16 does (`pypto_op.twins.half_range`). Not with `float64`.
+                numbers end where float16 does, or at their lower end (`pypto_op.twins.half_range`). Not with `float64`.
             probe: `function` returns a mapping of tensors, and this one is wanted (`judge.cases.inspection`).
 
         Returns:

@@ -17,6 +17,14 @@ _SHAPE = re.compile(r"\[([^\[\]]*)\]\Z")
 _SAME = re.compile(r"(?:dtype of|as|same as)\s+(\w+)\Z", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:python\s+)?(bool|int|float)\Z", re.IGNORECASE)
 _INTERVAL = re.compile(r"\b(?:in|within)\s+([\[(][^,\[\]()]+,[^,\[\]()]+[\])])")
+_UNLIMITED = re.compile(
+    r"(?:may be |is |can be )?any (?:(?:finite|real|python|floating) )*(?:number|real|value|float)|un(?:bounded|limited)"
+    r"|(?:no|without(?: an?)?) (?:limit|bound)s?",
+    re.IGNORECASE,
+)
+_LIMITS = re.compile(
+    r"[<>≤≥\d]|\b(?:above|below|beyond|between|from|at (?:least|most)|up to|not|positive|negative|zero)\b", re.IGNORECASE
+)
 _SCALARS = {"bool": "bool", "int": "int", "float": "float32"}
 
 
@@ -29,6 +37,7 @@ class Row:
     dtype: str  # the one dtype that the cell names; "" where it names none, or several
     like: str  # the tensor whose dtype it has; "" for none
     interval: str  # the range that its meaning tells as an interval, `[0, 1)`; "" for none
+    is_unlimited: bool  # its meaning says that any number will do, and names no limit beside
 
 
 def rows(body: str) -> dict[str, Row]:
@@ -57,7 +66,12 @@ def dtype_of(name: str, known: Mapping[str, Row]) -> str:
 def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
     same, interval = _SAME.match(dtype), _INTERVAL.search(meaning)
     return Row(
-        "output" in kind.casefold(), _shape(shape), _dtype(dtype), same[1] if same else "", interval[1] if interval else ""
+        "output" in kind.casefold(),
+        _shape(shape),
+        _dtype(dtype),
+        same[1] if same else "",
+        interval[1] if interval else "",
+        not _LIMITS.search(meaning) and any(_UNLIMITED.fullmatch(part.strip()) for part in re.split(r"[,;.:()]", meaning)),
     )
 
 

@@ -90,6 +90,12 @@ def interval(written: str | Sequence[float]) -> Range | None:
     return Range(-math.inf if low is None else low, math.inf if high is None else high, ends[2], ends[3])
 
 
+def is_endless(written: Written) -> bool:
+    """Whether it is an interval that has no end, `"(-inf, inf)"`: it gives no comparison, and says all the same what is legal."""
+    ends = [_ends(said) for _, said in _intervals({"": written})]
+    return any(found is not None and found[:2] == ("", "") for found in ends)
+
+
 def findings(ranges: Mapping[str, Written]) -> Iterator[Finding]:
     """Yield what is wrong with the intervals of `input_ranges`: none, or an empty one."""
     for name, written in _intervals(ranges):

@@ -98,6 +98,18 @@ def fixed_dtypes(path: Path | str) -> dict[str, str]:
     return {name: row.dtype for name, row in told.items() if row.dtype in _STEPS}
 
 
+def unlimited(path: Path | str) -> frozenset[str]:
+    """Return the scalars of which SPEC.md says that any number will do: in section 5, or by a range without ends.
+
+    Raises:
+        ContractError: SPEC.md cannot be read.
+    """
+    spec, told = load(path), port_table.rows(front_matter.read(path).body)
+    endless = {name for name in spec.default_params if ranges.is_endless(spec.input_ranges.get(name, ""))}
+    free = {name for name, row in told.items() if row.is_unlimited and name in spec.default_params}
+    return frozenset(endless | {name for name in free if ranges.of(spec.shape_constraints, name) == ranges.Range()})
+
+
 def _in_table_only(spec: Spec, body: str) -> Iterator[Finding]:
     """A range that stands in section 5's table alone: inputs are drawn, and judged, by the front matter's."""
     for name, row in port_table.rows(body).items():

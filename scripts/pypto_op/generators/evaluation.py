@@ -26,6 +26,7 @@ from pypto_op.generators.operator.indices import index_limits
 from pypto_op.generators.operator.sources import Sources, gather
 from pypto_op.generators.rehearsing.overflows import beyond
 from pypto_op.generators.rehearsing.rehearsal import Offers, Progress, Rehearsed, drawable, rehearse
+from pypto_op.generators.rehearsing.smallness import small
 from pypto_op.generators.writing.generated import Fate, Outcome, fate_of, render, write_together
 from pypto_op.judge.adversarial import runner_text
 from pypto_op.judge.stressing import KEY, patterns_source
@@ -138,7 +139,8 @@ def _suite_made(
     if try_cases:
         judged_by = sources.spec.policy()
         stays, between = partial(whole_numbers.stays, sources), partial(far_ends.between, maker)
-        offers = Offers(maker.in_place_of, maker.spare, stays, partial(far_ends.telling, maker), between, partial(beyond, maker))
+        telling, overflowing, tiny = (partial(offer, maker) for offer in (far_ends.telling, beyond, small))
+        offers = Offers(maker.in_place_of, maker.spare, stays, telling, between, overflowing, tiny)
         rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, offers)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
@@ -183,9 +185,9 @@ def _bounded(sources: Sources) -> dict[str, Range]:
 
 
 def _unranged(sources: Sources) -> list[str]:
-    """Return the float scalars of which SPEC.md names no range."""
-    said = sources.spec.shape_constraints
-    return [name for name in defaults(sources) if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
+    """Return the float scalars of which SPEC.md names no range, nor says that they may be any number."""
+    said, names = sources.spec.shape_constraints, (name for name in defaults(sources) if name not in sources.free)
+    return [name for name in names if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
 
 
 def _sized(sources: Sources) -> dict[str, tuple[str, str]]:

@@ -26,7 +26,7 @@ from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.backends.worker.right_answers import answer, right_answers
 from pypto_op.backends.worker.unread import unread
-from pypto_op.twins.half_range import HALF_RANGE, HalfRange
+from pypto_op.twins.half_range import CUTS, Cut
 from pypto_op.twins.padding import Padding
 from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
@@ -223,10 +223,10 @@ class Reference:
         return nullcontext() if self._alone is None else self._alone.watched()
 
 
-def _twin(name: str | None, values: list[Any]) -> Reordered | HalfRange | None:
+def _twin(name: str | None, values: list[Any]) -> Reordered | Cut | None:
     """Return what makes a golden one of its twins; None where that would change nothing, and only cost time."""
-    if name == HALF_RANGE:
-        return HalfRange()
+    if name is not None and name in CUTS:
+        return CUTS[name]()
     twin = Reordered(name, storage_of(values)) if name else None
     return None if twin is None or twin.changes_nothing else twin
 

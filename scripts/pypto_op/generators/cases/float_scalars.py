@@ -30,10 +30,12 @@ class Scalar:
     Attributes:
         default: what SPEC.md gives it.
         kept: the range that it stays in, in the base shape.
+        free: SPEC.md says that it may be any number.
     """
 
     default: float
     kept: Range
+    free: bool = False
 
     @property
     def _is_small(self) -> bool:
@@ -71,8 +73,12 @@ class Scalar:
         Of a scalar without a range nobody says that it may be so large.
         """
         far = _short(self.default * _FAR)
-        is_said = self.kept.high == math.inf and self.kept.low > -math.inf
+        is_said = self.kept.high == math.inf and (self.kept.low > -math.inf or self.free)
         return [far] if is_said and not self._is_small and self._may_be(far) else []
+
+    def opposite(self) -> list[float]:
+        """Return a value of the other sign where SPEC.md says that any number will do; a range has its ends for that."""
+        return [_short(-self.default * _LESS)] if self.free and self.default and self.kept == Range() else []
 
     def ends(self) -> list[float]:
         """Return the ends that it may have, but for its default and 0 (`may_be_zero`)."""
@@ -110,7 +116,8 @@ def defaults(sources: Sources) -> dict[str, float]:
 def scalars(maker: Maker) -> dict[str, Scalar]:
     """Return every float scalar by name."""
     said = maker.sources.spec.shape_constraints
-    return {name: Scalar(default, ranges.of(said, name, maker.base)) for name, default in defaults(maker.sources).items()}
+    free, usual = maker.sources.free, defaults(maker.sources)
+    return {name: Scalar(default, ranges.of(said, name, maker.base), name in free) for name, default in usual.items()}
 
 
 def _short(number: float) -> float:

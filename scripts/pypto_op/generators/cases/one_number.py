@@ -60,13 +60,13 @@ def _free(sources: Sources) -> list[str]:
 
 
 def _numbers(sources: Sources, name: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield a word and a number that all may be: one in the middle of what is pointed into, else the least; what is set apart."""
+    """Yield a word and a number that all may be: the last place of what is pointed into, else the least; what is set apart."""
     low, high = (_value(end, sizes) for end in sources.ranges[name])
     if low is None or high is None or high - low < 2:
         return
     least = min(max(low, 0), high - 1)
     numeric = all(_value(end, {}) is not None for end in sources.ranges[name])
-    yield ("all_least", least) if numeric else ("all_one", (least + high) // 2)
+    yield ("all_least", least) if numeric else ("all_one", high - 1)
     for number in sources.apart.get(name, ()):
         if isinstance(number, int) and low <= number < high and number != least:
             yield "all_apart", number

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pypto_op.generators.cases import (
+    codes,
     empty_buffers,
     lowest,
     meeting,
@@ -100,7 +101,7 @@ def _hurting(maker: Maker) -> None:
     sizes.primes(maker)
     values.zones(maker, Level.L5)
     values.beyond_half(maker)
-    values.great_codes(maker)
+    codes.add(maker)
     lowest.add(maker)
     values.specials(maker)
     values.alike(maker)

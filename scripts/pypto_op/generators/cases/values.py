@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, ranges, special_values
-from pypto_op.documents.knobs import ALIKE, RANGE, SCALE, SET, ZONE
+from pypto_op.documents.knobs import ALIKE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.cases import float_scalars, row_zeros, whole_numbers
 from pypto_op.generators.cases.float_scalars import Scalar
 from pypto_op.generators.cases.refusals import refusals
-from pypto_op.generators.operator.sources import CODES, FLOATS, Sources
+from pypto_op.generators.operator.sources import FLOATS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.python_text import expression
 from pypto_op.vocabulary import Level
@@ -85,6 +85,8 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         maker.add(Level.L3, f"{name}_far", maker.ragged, dtype=wide, knobs={name: other})
     for other in scalar.far_above():
         maker.add(Level.L3, f"{name}_far_above", maker.ragged, dtype=wide, knobs={name: other})
+    for other in scalar.opposite():
+        maker.add(Level.L3, f"{name}_opposite", maker.ragged, dtype=wide, knobs={name: other})
     for near in scalar.near_open_ends():  # a kernel may do otherwise from a decay of 0.99 on
         maker.add(Level.L3, f"{name}_near_end", maker.ragged, dtype=wide, knobs={name: near})
     for end in scalar.ends():
@@ -217,7 +219,9 @@ def mixed(maker: Maker) -> None:
     several = _of_many_rows(maker.sources, names)
     for name in names:
         others = {other: "all_positive" for other in maker.sources.floating if other != name}
-        if others:
+        if others and ranges.of(maker.sources.spec.shape_constraints, name, maker.base).low >= 0.0:
+            maker.pass_turn()  # folded into its range, it would be the positive one that it is anyway
+        elif others:
             maker.add(Level.L3, f"negative_{name}", maker.ragged, knobs={ZONE: {**others, name: "all_negative"}})
         rows = maker.sources.spec.rows.get(name, Rows())
         if name in several and rows.may_be_zero:
@@ -316,33 +320,6 @@ def _takes(sources: Sources, name: str, zone: str) -> bool:
 def varied_floats(case: Case, scalars: Mapping[str, Any]) -> dict[str, float]:
     """Return the float scalars of which a case has other values, with their defaults."""
     return {name: value for name, value in scalars.items() if isinstance(value, float) and case.get(name, value) != value}
-
-
-def great_codes(maker: Maker) -> None:
-    """Add cases whose 8-bit codes lie near their ends, in the P0 shape that sums the most of them.
-
-    Codes that are drawn evenly cancel, so that no sum comes near what an accumulator of too few bits holds. Of one sign they
-    reach the greatest sum, of two the least; small factors beside them keep a 16-bit output finite.
-    """
-    ends = dict(_codes(maker.sources))
-    if not ends:
-        return
-    shape = max(maker.p0, key=lambda sizes: math.prod(sizes.values()))
-    great = {name: [high - max(1, (high - low) // 16), high] for name, (low, high) in ends.items()}
-    least = {name: [low, low + max(1, (high - low) // 16)] for name, (low, high) in ends.items()}
-    for dtype in maker.sources.spec.supported_dtypes:
-        maker.add(Level.L5, "great_codes", shape, dtype=dtype, knobs={RANGE: great})
-        maker.add(Level.L5, "great_codes_small_factors", shape, dtype=dtype, knobs={RANGE: great, ZONE: "tiny"})
-    first = next(iter(ends))
-    maker.add(Level.L5, "opposed_codes", shape, knobs={RANGE: {**least, first: great[first]}, ZONE: "tiny"})
-
-
-def _codes(sources: Sources) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield each 8-bit tensor whose values are numbers in a range, with its least one and the first that is too large."""
-    for port in sources.tensors:
-        low, high = sources.ranges.get(port.name, ("", ""))
-        if port.dtype in CODES and str(low).lstrip("-").isdigit() and str(high).lstrip("-").isdigit():
-            yield port.name, (int(low), int(high))
 
 
 def zones(maker: Maker, level: Level) -> None:

@@ -59,6 +59,7 @@ class Sources:
         reduced: axes that the golden reduces over.
         apart: what the golden sets apart in integer tensors (`documents.set_apart`).
         shares: what the golden takes from 1: it may mix two values by it.
+        free: scalars of which SPEC.md says that they may be any number.
     """
 
     ws: OpWorkspace
@@ -76,6 +77,7 @@ class Sources:
     reduced: frozenset[str] = field(default_factory=frozenset)
     apart: Apart = field(default_factory=dict)
     shares: frozenset[str] = field(default_factory=frozenset)
+    free: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
     def long(self) -> list[str]:
@@ -274,6 +276,7 @@ def gather(ws: OpWorkspace) -> Sources:
         interfaces=interfaces,
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
         shares=golden_scan.shares(ws.golden, ws.golden_name()),
+        free=spec_document.unlimited(ws.spec),
         weights=_weights(ws, spec, interfaces),
         tiles=_tiles(ws),
         steps=steps,

@@ -22,6 +22,7 @@ _MOST_PAIRS = 6
 
 
 _EXCHANGED = " exchanged"
+_FORGOTTEN = " read as zeros"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class Power:
         Where no honest order would be told from one either, the two are alike to the golden: the length of a - b + eps.
         """
         return frozenset(fault for fault in self.blind if fault.endswith(_EXCHANGED))
+
+    @property
+    def drowned(self) -> frozenset[str]:
+        """The inputs that the case takes zeros for: one may drown beside another; none where all inputs do."""
+        zeros = [fault for fault in self.times if fault.endswith(_FORGOTTEN)]
+        hidden = frozenset(fault for fault in zeros if self.times[fault] == 0.0)
+        return hidden if len(hidden) < len(zeros) else frozenset()
 
     def without(self, faults: Collection[str]) -> Power:
         """Return what became of the other faults."""
@@ -107,7 +115,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
     for name in names:
         tensor = inputs[name]
         assert isinstance(tensor, torch.Tensor)
-        changes += [(f"{name} read as {word}", {name: torch.full_like(tensor, value)}) for word, value in _INSTEAD]
+        changes += [(name + words, {name: torch.full_like(tensor, value)}) for words, value in _INSTEAD]
     for one, two in itertools.islice(itertools.combinations(names, 2), _MOST_PAIRS):
         left, right = inputs[one], inputs[two]
         assert isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
@@ -120,7 +128,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
             yield fault, list(answer)
 
 
-_INSTEAD = (("zeros", 0.0), ("ones", 1.0))
+_INSTEAD = ((_FORGOTTEN, 0.0), (" read as ones", 1.0))
 """What an input is read as that a kernel forgot: a bias for zeros, a weight for ones."""
 
 

@@ -23,7 +23,7 @@ from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.errors import ContractError
 from pypto_op.generators.cases.values import varied_floats
 from pypto_op.generators.cases.whole_numbers import varied_integer
-from pypto_op.generators.rehearsing import overflows
+from pypto_op.generators.rehearsing import overflows, smallness
 from pypto_op.generators.rehearsing.side_by_side import SideBySide
 from pypto_op.generators.rehearsing.trying import Fit, Nothing, Others, rehearsed
 from pypto_op.judge.cases.inputs import checks_precision
@@ -83,6 +83,7 @@ class Offers:
             tells it does.
         between: gives values of float scalars that a case has to tell from its own, as it does their defaults.
         beyond: gives the cases of a dtype that may be kept where none shows a number between that float16 does not hold.
+        small: gives cases in which all tensors are small; the first that says something is kept.
     """
 
     instead: Callable[[Case], Iterable[Case]] = lambda _: ()
@@ -91,6 +92,7 @@ class Offers:
     telling: Callable[[Case], Iterable[Case]] = lambda _: ()
     between: Callable[[Case], Mapping[str, float]] = lambda _: {}
     beyond: Callable[[str], Iterable[Case]] = lambda _: ()
+    small: Callable[[], Iterable[Case]] = lambda: ()
 
 
 def rehearse(
@@ -137,6 +139,7 @@ def rehearse(
             if isinstance(fit, Fit):
                 done.keep(fit)
         _overflow(side, done, offers.beyond)
+        _small(side, done, offers.small())
     if not done.cases:
         name, why = next(iter(done.dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
@@ -199,6 +202,18 @@ def _overflow(side: SideBySide, done: Rehearsed, beyond: Callable[[str], Iterabl
             why = why or (fit.why if fit.case is not None else "")
         else:
             done.dropped.update({f"L5_overflow_{dtype}": why} if why else {})
+
+
+def _small(side: SideBySide, done: Rehearsed, cases: Iterable[Case]) -> None:
+    """Keep the first of some cases of small tensors that says something; say so where right kernels fail on each."""
+    why = ""
+    for case in cases:
+        fit = side.do(partial(smallness.told, case=case))
+        if isinstance(fit, Fit):
+            done.keep(fit)
+            return
+        why = fit.why
+    done.dropped.update({"L5_all_small": why} if why else {})
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:

@@ -145,7 +145,8 @@ def _mixing_zeros(first: FirstCandidate, case: Case) -> list[str]:
 def _guards(first: FirstCandidate, tried: Tried, scalar: str, default: float) -> bool:
     """Whether a scalar of which SPEC.md names no range keeps the golden finite among zeros, as an eps does: a wrapper may refuse
     a guard of 0."""
-    if ranges.of(spec_document.load(first.ws.spec).shape_constraints, scalar) != ranges.Range():
+    spec = first.ws.spec
+    if scalar in spec_document.unlimited(spec) or ranges.of(spec_document.load(spec).shape_constraints, scalar) != ranges.Range():
         return False
     values = {name: _zeroed(value) for name, value in tried.inputs.items()}
     there, taken = (first.golden(list({**values, scalar: number}.values())) for number in (default, 0.0))
@@ -196,8 +197,8 @@ def _hides(first: FirstCandidate, tried: Tried, usual: Others) -> bool:
     return False
 
 
-def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
-    """Return the case under the policy that fits it, or why there is none."""
+def fitted(first: FirstCandidate, tried: Tried, *, drowned: bool = False) -> Fit | str:
+    """Return the case under the policy that fits it, or why there is none; `drowned`: zeros may stand for some inputs there."""
     if not checks_precision(tried.case):
         return Fit(tried.case)
     draw = Draw(first, tried.case, tried.inputs, tried.native)
@@ -223,7 +224,7 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     natural = _by_nature(tried.case)
     by_nature = [one.under(natural) for one in judged]
     power = by_nature[0].power()
-    alike = power.symmetries
+    alike = power.symmetries | (power.drowned if drowned else frozenset())
     power = power.without(alike)
     if power.blind:
         return f"a wrong kernel would pass it ({', '.join(power.blind[:3])})"
