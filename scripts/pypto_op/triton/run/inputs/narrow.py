@@ -67,10 +67,10 @@ def is_never_minus(name: str, args: Any) -> bool | None:
     return not bool(((asked == 0) & torch.signbit(asked)).any())
 
 
-def are_never_empty(begins: torch.Tensor) -> bool:
-    """Whether bags that begin at these places all hold something; rows of indices, which are bags of one size, must."""
+def are_never_empty(begins: torch.Tensor) -> bool | None:
+    """Whether bags that begin at these places all hold something; None for bags of one size, as rows of indices are."""
     steps = begins.diff()
-    return bool((steps > 0).all() and (steps != steps[:1]).any())
+    return bool((steps > 0).all()) if bool((steps != steps[:1]).any()) else None
 
 
 def coordinates(args: Any) -> torch.Tensor | None:

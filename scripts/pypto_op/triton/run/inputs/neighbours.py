@@ -42,17 +42,18 @@ def of(what: str, groups: Any, index: int, draw: Callable[[], Any]) -> Any | Non
             return None
         again = next(islice(draw(), index, None), None)
         return again if _parts(groups[index], again) else None
-    own = _shapes(groups[index])
-    return max((group for group in groups if _shapes(group) != own), key=elements_of, default=None)
+    own = shapes_of(groups[index])
+    return max((group for group in groups if shapes_of(group) != own), key=elements_of, default=None)
 
 
-def _shapes(group: Any) -> list[Any]:
+def shapes_of(group: Any) -> list[torch.Size]:
+    """Return the shapes of a structure's tensors."""
     return [tensor.shape for tensor in tensors_of(group)]
 
 
 def _parts(group: Any, other: Any) -> bool:
     """Whether tensors have the same shapes, and some that hold no floats differ."""
-    if _shapes(group) != _shapes(other):
+    if shapes_of(group) != shapes_of(other):
         return False
     pairs = zip(tensors_of(group), tensors_of(other), strict=True)
     return any(is_whole(one) and not torch.equal(one, two) for one, two in pairs)

@@ -25,7 +25,7 @@ REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 """
 WEIGHTS = "weights"
 """In the name of a way: drawn weights are below zero, too."""
-TIMES = 3
+TIMES = 4
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""

@@ -232,7 +232,7 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         found = {domains.DEEP: not domains.are_deep(out[0], greatest=True), ONE_SIGN: not bool((out[0] < 0).any())}
         return found | {TIES: not bool((given.diff(dim=-1) == 0).any())}
     if name in _BAGS:
-        empty = {UNNAMED: True} if narrow.are_never_empty(args[2]) else {}
+        empty = {UNNAMED: never} if (never := narrow.are_never_empty(args[2])) is not None else {}
         return empty | ({ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {})
     if name in _REDUCES_INTO:
         return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}

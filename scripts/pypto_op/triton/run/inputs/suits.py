@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import idle, masks, one_value, skewed, unread, whole
+from pypto_op.triton.run.inputs import idle, masks, neighbours, one_value, skewed, unread, whole
 from pypto_op.triton.run.inputs.packing import tensors_of
 
 _SHORT = 2
@@ -84,7 +84,9 @@ class Suits:
         if move.startswith(one_value.OTHER):
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, seed + 1)), strict=True)
             same = all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
-            return same and (move == one_value.TENSORS or _shapes(found) == _shapes(self._tried(own, seed, None)))
+            return same and (
+                move == one_value.TENSORS or neighbours.shapes_of(found) == neighbours.shapes_of(self._tried(own, seed, None))
+            )
         if move.startswith(whole.MOVE):
             return whole.shows(self._tried(own, seed, None), found)
         if move == unread.MOVE:
@@ -107,10 +109,6 @@ class Suits:
 
 def _is_short(inputs: Any) -> bool:
     return any(one.is_floating_point() and one.element_size() <= _SHORT for one in tensors_of(inputs))
-
-
-def _shapes(found: Any) -> list[torch.Size]:
-    return [tensor.shape for tensor in tensors_of(found)]
 
 
 def _are_numbers(found: Any) -> bool:
