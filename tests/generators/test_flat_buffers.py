@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks import fresh, fresh_kernels
+from tests.generators.test_draws import made as made_of
 from tests.generators.test_draws import placed, tensor, with_inputs
 
 from pypto_op.documents.knobs import SCALE, ZONE
@@ -94,3 +95,25 @@ def test_real_kernels_that_forget_them_are_refused_and_right_ones_are_not(tmp_pa
         (root / "lamb_step_impl.py").write_text(kernels[name].text, encoding="utf-8")
         answer = call("verify", "--modes", "sim", *part, root)
         assert answer.code == code, f"{part} {name} {answer}"
+
+
+@pytest.mark.parametrize(
+    ("result", "named"),
+    [
+        ("x / (x * x).mean().sqrt().clamp(min=1e-3) + y", ["x", "y"]),
+        ("x - y.amax()", ["x", "y"]),
+        ("x - torch.sum(y)", ["x", "y"]),
+        ("x - torch.sum(y, -1, keepdim=True)", []),
+        ("x / (x * x).mean(-1, keepdim=True) + y", []),
+        ("x / (x * x).mean(dim=-1, keepdim=True) + y", []),
+        ("x + y * max(2, 3)", []),
+    ],
+)
+def test_tensors_of_rows_are_0_throughout_where_a_whole_one_is_reduced(tmp_path: Path, result: str, named: list[str]) -> None:
+    """An Adafactor step that divided by the length of its update first passed: no case had a gradient of 0."""
+    ws = placed(tmp_path, [tensor("x"), tensor("y"), tensor("gate")], input_ranges={"gate": "(0, inf)"})
+    ws.golden.write_text(f"def op_golden(x, y, gate):\n    return ({result}) * gate\n")
+    found = [case for case in suite_cases.cases(gather(ws)) if "_empty_" in case["id"]]
+    assert [case[ZONE] for case in found] == [{name: "zeros"} for name in named]
+    for case, name in zip(found, named, strict=True):
+        assert not made_of(ws, **case)[name].any(), "the judge takes what is all zero where a knob says so"

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, MATMULS
+from pypto_op.documents.reductions import COMPARES, MATMULS, REDUCES
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -173,6 +173,17 @@ def multiplies_matrices(path: Path, function: str) -> bool:
     """
     names = {*MATMULS, "einsum"}
     return any(_is_called(node, names) or isinstance(node, ast.MatMult) for node in _nodes(path, function))
+
+
+def reduces_whole(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, makes one number of a whole tensor: `x.mean()`.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    made = [node for node in _nodes(path, function) if isinstance(node, ast.Call) and _is_called(node, REDUCES)]
+    of_all = [node for node in made if not {word.arg for word in node.keywords} & {"dim", "axis"}]
+    return any(len(node.args) == ("torch" in names_in(node.func)) for node in of_all)
 
 
 def _nodes(path: Path, function: str) -> Iterator[ast.AST]:
