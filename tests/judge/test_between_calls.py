@@ -127,7 +127,16 @@ def test_a_value_that_a_wrapper_has_no_use_for_refuses_nothing(
         assert told(report)["scalars"] == ["k"], "16 is a multiple of 8"
 
 
-NOT_SHOWN = "no other value of k was found that moves the answer and that golden and wrapper both take"
+def test_no_value_outside_the_range_of_spec_is_tried(clean_workspace: Path) -> None:
+    """A right kernel may be wrong there: all that the judge guesses for 0.5 lies above 0.6 or below 0.45."""
+    ws = with_scalar(clean_workspace, "float32", 0.5, CASES[:1], first="    k = min(max(k, 0.45), 0.6)\n")
+    assert "called with k alone changed" in verify(ws.root).report["first_failure"]["summary"]
+    edit(ws.spec, "supported_dtypes", 'shape_constraints: ["0.45 <= k", "k <= 0.6"]\nsupported_dtypes')
+    report = verify(ws.root).report
+    assert report["status"] == "PASS" and told(report)["not_shown"] == [NOT_SHOWN], report["first_failure"]
+
+
+NOT_SHOWN = "no other value of k was found that moves the answer and that SPEC.md, golden and wrapper take"
 
 
 def test_a_scalar_that_the_kernel_ignores_is_refused(clean_workspace: Path) -> None:

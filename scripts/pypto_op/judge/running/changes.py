@@ -7,11 +7,12 @@ honest rounding takes no more of the tolerance than before. So a kernel that is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pypto_op.errors import ContractError
 from pypto_op.judge.answers.references import References
 from pypto_op.judge.cases.natural import MOST, natural_share
 from pypto_op.judge.running.staleness import Answered, agree
@@ -44,12 +45,15 @@ class Changes:
 
     Args:
         seed: decides which elements change.
+        check: raises ContractError for inputs that SPEC.md rules out, on which a right kernel may answer anything.
     """
 
-    def __init__(self, base: Answered, references: References, seed: int) -> None:
+    def __init__(
+        self, base: Answered, references: References, seed: int, check: Callable[[Sequence[Value]], None] = lambda inputs: None
+    ) -> None:
         import torch
 
-        self._base, self._references = base, references
+        self._base, self._references, self._check = base, references, check
         self._generator = torch.Generator().manual_seed(seed)
         self._room = max(MOST, self._share(base.inputs, base.reference.native))
 
@@ -110,7 +114,11 @@ class Changes:
         return (2.0 * drawn * old, old / (2.0 * drawn), old + 0.25 * drawn, old + drawn)
 
     def _answered(self, inputs: Sequence[Value]) -> Answered | None:
-        """Return the golden's answer, where it is another one and a right kernel must come near it."""
+        """Return the golden's answer, where the inputs are legal, it is another one and a right kernel must come near it."""
+        try:
+            self._check(inputs)
+        except ContractError:
+            return None
         native = self._references.golden(inputs)
         if not self._visible(native) or not finite(native) or self._share(inputs, native) > self._room:
             return None

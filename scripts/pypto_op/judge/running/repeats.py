@@ -119,7 +119,7 @@ class Repeats:
         found, most = None, -1
         for offer in self._offers:
             base = offer.trials[0]
-            changes = Changes(base, self.references, self.plan.extra_seed)
+            changes = Changes(base, self.references, self.plan.extra_seed, partial(self._check, base))
             changed = changes.few_elements()
             scalars = [place for place in self.handed if is_scalar(base.inputs[place])]
             shown = [changed, *(next(changes.scalar(place, self.known(place)), None) for place in scalars)]
@@ -225,7 +225,7 @@ class _Calls:
                 return None
         if name not in self.told.varied:
             self.told.not_shown.append(
-                f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
+                f"no other value of {name} was found that moves the answer and that SPEC.md, golden and wrapper take"
             )
         return None
 
