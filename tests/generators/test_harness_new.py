@@ -169,7 +169,7 @@ def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, cal
     assert "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges" in answer.stdout
 
 
-_SCALED = re.compile("huge|rising|falling|products_low|beyond_half")
+_SCALED = re.compile("all_small|huge|rising|falling|products_low|beyond_half")
 
 
 INDEXED = """import torch
