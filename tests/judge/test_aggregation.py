@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pypto_op.backends.base import Availability, Limits, RunResult
 from pypto_op.documents.policy import get_policy
-from pypto_op.judge.answers.expectation import Expectation
+from pypto_op.judge.answers.expectation import Expectation, Reference
 from pypto_op.judge.answers.plan import Plan
 from pypto_op.judge.answers.verdict import refuse
 from pypto_op.judge.cases.contract import policy_of_case
@@ -20,6 +22,8 @@ from pypto_op.judge.findings.reasons import Reason
 from pypto_op.judge.findings.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.reporting import report as reports
 from pypto_op.judge.running.runner import run_cases
+from pypto_op.judge.running.sabotage import right_outputs
+from pypto_op.judge.running.staleness import agree
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
 
 from .judging import place, sim_problem
@@ -231,3 +235,16 @@ def test_a_policy_that_a_case_needs_stands_in_the_place_of_its_tolerance() -> No
 def test_a_case_s_own_tolerance_is_about_its_own_dtype(dtype: dict[str, Any], float32: float, float16: float) -> None:
     policy = policy_of_case(get_policy("allclose@1"), {**dtype, "atol": 9.0, "rtol": 0.0})
     assert [policy.for_dtype(word)["atol"] for word in ("float32", "float16")] == [float32, float16]
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**-72])
+def test_zeros_are_not_right_where_all_numbers_are_small(size: float) -> None:
+    """A wrapper that allocates zeros was said to be right without its kernel, since all was below the usual atol."""
+    case = Expectation(["out"], ["x"], get_policy("twin@2"), precision=True)
+    right = torch.randn(4, 8, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16) * size
+    assert agree([right * 1.001], [right], case)
+    assert not agree([torch.zeros_like(right)], [right], case) and not agree([right * 1.1], [right], case)
+    silent = RunResult(Outcome.OK, outputs=[torch.zeros_like(right)])
+    reference = Reference(RunResult(Outcome.OK, outputs=[right]))
+    assert right_outputs(silent, reference, case, []) == []
+    assert right_outputs(replace(silent, outputs=[right.clone()]), reference, case, []) == ["out"]

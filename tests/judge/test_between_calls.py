@@ -136,6 +136,15 @@ def test_no_value_outside_the_range_of_spec_is_tried(clean_workspace: Path) -> N
     assert report["status"] == "PASS" and told(report)["not_shown"] == [NOT_SHOWN], report["first_failure"]
 
 
+def test_a_share_near_0_is_not_put_beside_inputs_that_were_not_made_for_it(clean_workspace: Path) -> None:
+    """An honest (x + y) + (k - 1) x keeps no digits of y there; the case of k = 0 has other inputs."""
+    ws = with_scalar(clean_workspace, "float32", 0.5, [CASES[0], {**CASES[0], "id": "none", "k": 0.0}])
+    edit(ws.impl, "x_tile * float(k) + y_tile", "(x_tile + y_tile) + x_tile * (float(k) - 1.0)")
+    edit(ws.test_inputs, '{"x": x,', '{"x": x * (1e3 if case.get("k", 0.5) else 1.0),')
+    report = verify(ws.root).report
+    assert report["status"] == "PASS" and told(report)["scalars"] == ["k"], report["first_failure"]
+
+
 NOT_SHOWN = "no other value of k was found that moves the answer and that SPEC.md, golden and wrapper take"
 
 

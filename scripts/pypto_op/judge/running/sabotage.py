@@ -113,7 +113,7 @@ def right_outputs(run: RunResult, reference: Reference, expectation: Expectation
             continue
         if _is_constant(expected) or any(_same_bytes(actual, given) for given in inputs):
             continue
-        if compare_leaves([actual], [expected], names=[name], policy=plain(expectation)).all_close:
+        if compare_leaves([actual], [expected], names=[name], policy=plain(expectation, expected)).all_close:
             found.append(name)
     return found
 
