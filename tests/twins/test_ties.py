@@ -128,7 +128,7 @@ def test_many_equal_values_may_be_taken_from_either_end(equal: int, stable: str,
         assert int((nearest(wrong, answers) != wrong)[told].sum()) >= 0.8 * int(told.sum())
 
 
-@pytest.mark.parametrize("equal", range(2, 9))
+@pytest.mark.parametrize("equal", [*range(2, 10), 20])
 def test_few_equal_values_may_stand_in_any_place(equal: int) -> None:
     x = noise(4, 32)
     x[:, 3 : 3 + equal] = 9.0
@@ -136,6 +136,17 @@ def test_few_equal_values_may_stand_in_any_place(equal: int) -> None:
     for first, second in itertools.permutations(range(3, 3 + equal), 2):
         mine = torch.tensor([[first, second]] * 4)
         assert torch.equal(nearest(mine, answers), mine)
+
+
+def test_zeros_that_a_softmax_makes_may_come_in_the_order_of_its_logits() -> None:
+    """Who takes the k largest logits tells apart what is 0 behind a softmax; more equal values than 256 count from the ends only."""
+    for wide in (64, 300):
+        x = noise(8, wide) * 1e30
+        answers = [way[0].long() for way in ways(lambda x: torch.topk(torch.softmax(x, -1), 4)[1], x)]
+        mine = torch.topk(x, 4)[1]
+        assert torch.equal(nearest(mine, answers), mine) == (wide == 64)
+        least = torch.topk(x, 1, largest=False)[1].expand(-1, 4)
+        assert bool((nearest(least, answers)[:, 0] != least[:, 0]).all()), "the greatest is 1, and no tie"
 
 
 def test_a_threshold_is_no_tie_for_the_value_that_it_was_taken_from() -> None:

@@ -15,6 +15,10 @@ from pypto_op.backends.worker.decisions import COMPARES, ORDERS, Step
 LONGEST = 8
 """Values of one row that may all change places; among more, some places are given to neighbours only."""
 
+_LONGEST_OF_EQUALS, _MOST_TURNED = 256, 1 << 24
+"""So many equal values of one row may all change places: a softmax that underflows makes zeros of logits that another kernel still
+tells apart. Fewer where all turns of all rows would be more elements than this."""
+
 _AS_SORTED, _BACKWARDS = 1, 2
 """The ways that let a row take longer chains of equal values from its one end, and from its other."""
 
@@ -199,11 +203,13 @@ def _reordered(
     if not bool(together.any()):
         return wide, 0
     place, start, size = _rings(together, way)
+    first, count = _of_equal_values(together, gap)
+    whole = (count > LONGEST) & (count <= min(_LONGEST_OF_EQUALS, _MOST_TURNED // rows.numel()))
+    start, size = torch.where(whole, first, start), torch.where(whole, count, size)
     target = start + (place - start + way - 1) % size
     ways = int(size.max())
     if way in (_AS_SORTED, _BACKWARDS):
-        first, count = _of_equal_values(together, gap)
-        long, end = count > LONGEST, first + count - 1
+        long, end = (count > LONGEST) & ~whole, first + count - 1
         start, size = torch.where(long, first, start), torch.where(long, count, size)
         target = torch.where(long, place if way == _AS_SORTED else first + end - place, target)
     apart = (ordered.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1, keepdim=True) * _APART).clamp(min=1e-30)
