@@ -139,7 +139,7 @@ def test_few_equal_values_may_stand_in_any_place(equal: int) -> None:
 
 
 def test_zeros_that_a_softmax_makes_may_come_in_the_order_of_its_logits() -> None:
-    """Who takes the k largest logits tells apart what is 0 behind a softmax; more equal values than 256 count from the ends only."""
+    """Who takes the k largest logits tells apart what is 0 behind a softmax; beyond 256 equal values only the ends count."""
     for wide in (64, 300):
         x = noise(8, wide) * 1e30
         answers = [way[0].long() for way in ways(lambda x: torch.topk(torch.softmax(x, -1), 4)[1], x)]

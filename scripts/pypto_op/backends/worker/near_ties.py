@@ -16,8 +16,8 @@ LONGEST = 8
 """Values of one row that may all change places; among more, some places are given to neighbours only."""
 
 _LONGEST_OF_EQUALS, _MOST_TURNED = 256, 1 << 24
-"""So many equal values of one row may all change places: a softmax that underflows makes zeros of logits that another kernel still
-tells apart. Fewer where all turns of all rows would be more elements than this."""
+"""So many equal values of one row may all change places: a softmax that underflows makes zeros of logits that another kernel
+still tells apart. Fewer where all turns of all rows would be more elements than this."""
 
 _AS_SORTED, _BACKWARDS = 1, 2
 """The ways that let a row take longer chains of equal values from its one end, and from its other."""
