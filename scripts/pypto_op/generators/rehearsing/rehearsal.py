@@ -193,27 +193,27 @@ def _overflow(side: SideBySide, done: Rehearsed, beyond: Callable[[str], Iterabl
         own = [case for case in done.cases if case["dtype"]["default"] == dtype and checks_precision(case)]
         if any(side.do(partial(overflows.shows, case=case)) for case in own if SCALE in case or RANGE in case):
             continue
-        why = ""
-        for case in beyond(dtype):
-            fit = side.do(partial(overflows.overflowing, case=case))
-            if isinstance(fit, Fit):
-                done.keep(fit)
-                break
-            why = why or (fit.why if fit.case is not None else "")
-        else:
-            done.dropped.update({f"L5_overflow_{dtype}": why} if why else {})
+        missed = _first_fit(side, done, overflows.overflowing, beyond(dtype))
+        why = next((one.why for one in missed if one.case is not None and one.why), "")
+        done.dropped.update({f"L5_overflow_{dtype}": why} if why else {})
 
 
 def _small(side: SideBySide, done: Rehearsed, cases: Iterable[Case]) -> None:
     """Keep the first of some cases of small tensors that says something; say so where right kernels fail on each."""
-    why = ""
+    missed = _first_fit(side, done, smallness.told, cases)
+    done.dropped.update({"L5_all_small": missed[-1].why} if missed and missed[-1].why else {})
+
+
+def _first_fit(side: SideBySide, done: Rehearsed, told: Callable[..., Fit | Nothing], cases: Iterable[Case]) -> Sequence[Nothing]:
+    """Keep the first of some cases that says something, and return nothing; where none does, return what became of each."""
+    missed = []
     for case in cases:
-        fit = side.do(partial(smallness.told, case=case))
+        fit = side.do(partial(told, case=case))
         if isinstance(fit, Fit):
             done.keep(fit)
-            return
-        why = fit.why
-    done.dropped.update({"L5_all_small": why} if why else {})
+            return ()
+        missed.append(fit)
+    return missed
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:
