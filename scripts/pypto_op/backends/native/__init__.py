@@ -7,6 +7,7 @@
 - `byte_views.cpp`: bytes of a view read as another type, row by row; in the same library.
 - `kept_turns.cpp`: forgets what pypto keeps of each turn to compare passes; in the same library.
 - `program_file.cpp`: leaves out the file of a program where nobody reads it; in the same library.
+- `own_thread.cpp`: starts no thread for each leaf function of a program; in the same library.
 - `moved_memory.cpp`, `shared_scratch.cpp`: for scripts, two things that the compiled program does; in the same library, as
   all that use `interpreter.h`.
 
@@ -36,6 +37,7 @@ _SOURCES = (
     "kept_turns.cpp",
     "shared_scratch.cpp",
     "program_file.cpp",
+    "own_thread.cpp",
 )
 _HEADER = "interpreter.h"
 _SWITCH = "libpypto_op_cost_model_switch.so"
