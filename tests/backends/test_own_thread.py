@@ -1,4 +1,4 @@
-"""pypto writes device code in the thread that asks for it: a thousand threads for a thousand leaves took all that a kernel may have."""
+"""pypto writes device code in the thread that asks for it: a thread for each of a thousand leaves took what a kernel may have."""
 
 from __future__ import annotations
 

@@ -196,3 +196,14 @@ def test_a_selected_case_is_called_again_as_well(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     report = verify(ws.root, "--case", "ragged").report
     assert told(report) == {"calls": 4, "scalars": [], "not_shown": [], "planted": []}
+
+
+@pytest.mark.parametrize(("kept", "others"), [("min", [2, 3]), ("max", [5, 6])])
+def test_a_bound_from_the_first_call(kept: str, others: list[int], clean_workspace: Path) -> None:
+    """The usual k is the suite's greatest, or least, and comes first: a kernel that is bounded by it is right ever after."""
+    more = [{**CASES[0], "id": f"k_{k}", "k": k} for k in others]
+    bound = f'    k = {kept}(k, _first.setdefault("k", k))\n'
+    ws = with_scalar(clean_workspace, "int32", 4, [*CASES[:1], *more], first=bound, also="\n\n_first = {}\n")
+    failure = verify(ws.root).report["first_failure"]
+    assert failure is not None and failure["reason"] == "stale_result"
+    assert "called after a first call with k changed" in failure["summary"]

@@ -74,6 +74,8 @@ class Reference:
     ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     # gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`)
     reordered: Callable[[str], RunResult] | None = None
+    # gives the golden in float64, then on inputs moved by their last bits (`last_bits`); asked only when an output is not close
+    moved: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     unfit: str = ""  # why nothing can be compared with this answer, though it is one; "" where it can
     _known_bounds: dict[tuple[Policy, int], TwinBounds] = field(default_factory=dict, init=False, compare=False, repr=False)
 

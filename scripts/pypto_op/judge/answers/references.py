@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
+from pypto_op.judge.answers import last_bits
 from pypto_op.judge.answers.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.cases import inspection
 from pypto_op.judge.cases.calling import positions
@@ -140,7 +142,8 @@ class References:
         if native.outcome is Outcome.OK and expectation.precision and (twins := expectation.twins()):
             wanted: list[dict[str, Any]] = [{"float64": True}, *({"twin": name} for name in twins if name != GOLDEN)]
             self._answers.prepare(self._handed(inputs), wanted)
-        return answered(lambda **how: self._noted(self.golden(inputs, **how)), expectation, native)
+        reference = answered(lambda **how: self._noted(self.golden(inputs, **how)), expectation, native)
+        return replace(reference, moved=cache(lambda: last_bits.answers(self.golden, inputs)))
 
     def probe(self, inputs: Sequence[Value]) -> RunResult:
         """Return what the golden says of the plan's inspection probe: one tensor.

@@ -12,6 +12,7 @@ from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
 from pypto_op.documents.policy import Policy
+from pypto_op.judge.answers import last_bits
 from pypto_op.judge.answers.expectation import Expectation, Reference
 from pypto_op.judge.answers.other_rounding import only_last_bits, rounds_otherwise, tells
 from pypto_op.judge.cases.extent import times_allowed
@@ -250,9 +251,12 @@ class _Comparison:
         return result, expected
 
     def _close(self, i: int, policy: Policy, leaf: TensorComparison, expected: Sequence[torch.Tensor]) -> bool:
-        """Whether an output is close under a policy, or off from honest orders as another algorithm's rounding is."""
-        if leaf.all_close or not policy.needs_twins:
-            return leaf.all_close
+        """Whether an output is close under a policy, or off as another algorithm's rounding is."""
+        if leaf.all_close:
+            return True
+        if not policy.needs_twins:
+            moved = lambda: [leaves[i] for leaves in self.reference.moved()]  # noqa: E731
+            return last_bits.explain(leaf, self.run.outputs[i], expected[i], policy, moved)
         if only_last_bits(leaf, self.reference.condition):
             return True
         kept = self._under_tolerance(i, expected[i])

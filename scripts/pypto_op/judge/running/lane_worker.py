@@ -115,7 +115,8 @@ class LaneWorker:
         Args:
             lane: the cases, each with its position in the suite.
         """
-        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed)
+        renewed = self._renewed if lane and lane[0][0] == 0 else None
+        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed, renewed)
         for position, case in lane:
             record, answered = self._case(case, again=position in self._onto)
             yield from repeats.offer(record, answered)
@@ -312,13 +313,18 @@ class LaneWorker:
         hands over something else than it was seen to do on other values may count its calls: no call of it goes unproven then.
         """
         broke_its_word = self._sessions[mode].others_first
-        self._sessions.pop(mode).close()
-        self._open(mode, self._plan.backends[mode])
-        if mode not in self._sessions:
+        session = self._renewed(mode)
+        if session is None:
             record.modes[mode].trials.append(self._broken[mode])
             return None
-        self._sessions[mode].others_first, self._sessions[mode].others_always = True, broke_its_word
-        return self._sessions[mode].run(record.id, self._given(inputs))
+        session.others_first, session.others_always = True, broke_its_word
+        return session.run(record.id, self._given(inputs))
+
+    def _renewed(self, mode: Mode) -> Session | None:
+        """Put a new process in the place of a mode's; None where it does not start (`_broken` says why)."""
+        self._sessions.pop(mode).close()
+        self._open(mode, self._plan.backends[mode])
+        return self._sessions.get(mode)
 
     def _sabotage(self, record: CaseRecord, modes: Sequence[Mode], inputs: Sequence[Value], reference: Reference) -> None:
         """Run what passed once more without kernels, and refuse it if an output is right all the same."""

@@ -1,8 +1,10 @@
 """Further calls: does a wrapper that answered once answer the next time too, and leave its earlier results alone?
 
 At the end of each lane, on a small case of it whose answer depends on its inputs: the first inputs again; a few elements
-changed in the same tensors; the values of the second seed in them; one scalar changed alone. Then, on the smallest case that
-has such, huge values and NaN where the golden reads nothing (`unread`). Each is judged as a trial is.
+changed in the same tensors; the values of the second seed in them; one scalar changed alone. In one lane a new process gets
+the changed scalar first, since what a wrapper keeps of its first call may be wrong for lesser, or for greater values alone.
+Then, on the smallest case that has such, huge values and NaN where the golden reads nothing (`unread`). Each is judged as a
+trial is.
 Where somebody keeps the memory of results, more calls follow, since a ring of buffers shows when it is round.
 """
 
@@ -61,6 +63,7 @@ class Repeats:
     sessions: Mapping[Mode, Session]  # of the lane, by mode
     judge: Judge  # gives the verdict on a run
     handed: Sequence[int]  # positions, among the primary inputs, of what the wrapper is called with
+    renewed: Callable[[Mode], Session | None] | None = None  # puts a new process in a session's place; None: none of this lane
     _offers: list[_Offer] = field(default_factory=list)
     _known: dict[int, list[Value]] = field(default_factory=dict)
 
@@ -110,7 +113,7 @@ class Repeats:
 
     def _calls(self, record: CaseRecord, base: Answered, changes: Changes | None) -> Iterator[_Calls]:
         """Yield, for each mode that has passed so far, what makes further calls in it."""
-        for mode, session in self.sessions.items():
+        for mode, session in [*self.sessions.items()]:
             if record.modes[mode].status is Status.PASS:
                 yield _Calls(self, mode, session, record, base, changes)
 
@@ -155,6 +158,7 @@ class _Calls:
         self._record = record
         self._last: RunResult | None = None
         self._based = False
+        self._passed: list[tuple[str, Scalar]] = []  # of each scalar the value that was called with last, and rightly
         self.told = record.further.setdefault(mode, Further())
 
     def note(self, found: TrialVerdict | None) -> None:
@@ -193,7 +197,7 @@ class _Calls:
         for place in self._repeats.handed:
             if is_scalar(self._base.inputs[place]) and (found := self._scalar(place)) is not None:
                 return found
-        return self._round()
+        return self._round() or self._changed_first()
 
     def _same(self, what: str) -> TrialVerdict | None:
         """Call with the first inputs, in tensors of their own; then with each of them a part of a larger tensor."""
@@ -222,11 +226,28 @@ class _Calls:
             if verdict.status is Status.PASS and name not in self.told.varied:
                 self.told.varied.append(name)
             if verdict.status is Status.PASS and (option.guessed or not isinstance(option.value, float)):
+                self._passed.append((name, option))
                 return None
         if name not in self.told.varied:
             self.told.not_shown.append(
                 f"no other value of {name} was found that moves the answer and that SPEC.md, golden and wrapper take"
             )
+        return None
+
+    def _changed_first(self) -> TrialVerdict | None:
+        """Call with each scalar's other value, first of all in a new process, and then with the old one."""
+        renewed = self._repeats.renewed
+        for name, option in self._passed if renewed else ():
+            session = renewed(self._mode) if renewed else None
+            if session is None:
+                return None  # the lane tells why
+            self._session, self._last = session, None
+            first = self._call(option.answered, again=False, guess=option.guessed)
+            if (found := _told(first, Reason.WRONG_WHEN_CHANGED, f"called first of all with {name} alone changed")) is not None:
+                return found
+            then = self._call(self._base, again=False)
+            if (found := _told(then, Reason.WRONG_WHEN_CHANGED, f"called after a first call with {name} changed")) is not None:
+                return found
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:

@@ -1,0 +1,87 @@
+"""Where exact sums of inputs cancel, a factor may be multiplied in before or after: what that changes of few elements is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from pypto_op.compare import compare_leaves
+from pypto_op.documents.policy import get_policy
+from pypto_op.judge.answers import last_bits
+
+from .judging import CASES, place, verify
+from .test_between_calls import edit
+
+CASE = {**CASES[0], "atol": 1e-6, "rtol": 1e-6}
+EXACT = """
+    x = ((x.abs() + 1.0) * 1e4).bfloat16().float()
+    y = -((y.abs() + 1.0) * 1e4).bfloat16().float()
+    y[0, ::16] = x[0, ::16] + 64.0
+    return {"x": x, "y": y}"""
+"""Differences of 16-bit numbers: exact in float32, and at two places small."""
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(
+    ("kernel", "status"),
+    [
+        ("(x_tile - y_tile) * 0.1", "PASS"),
+        ("x_tile * 0.1 - y_tile * 0.1", "PASS"),
+        ("x_tile * 0.1 - y_tile * 0.1 + 1e-3", "FAIL"),
+        ("(x_tile - y_tile) * 0.1 + 1e-3", "FAIL"),
+    ],
+    ids=["after", "before", "before_and_off", "after_and_off"],
+)
+def test_a_factor_of_a_difference(kernel: str, status: str, clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=[CASE])
+    edit(ws.golden, "2.0 * x + y, x - y", "2.0 * x - y, 0.1 * (x - y)")
+    edit(ws.impl, "x_tile * 2.0 + y_tile", "x_tile * 2.0 - y_tile")
+    edit(ws.impl, "x_tile - y_tile, [row, 0], diff", f"{kernel}, [row, 0], diff")
+    edit(ws.test_inputs, '\n    return {"x": x, "y": y}', EXACT)
+    report = verify(ws.root).report
+    assert report["checks"][0]["status"] == status, report["first_failure"]
+
+
+POLICY = get_policy({"name": "allclose", "atol": 1e-5, "rtol": 1e-5})
+
+
+def told(golden: Sequence[torch.Tensor], actual: torch.Tensor, moved: Sequence[torch.Tensor]) -> bool:
+    [leaf] = compare_leaves([actual], golden, names=["y"], policy=POLICY).per_tensor
+    assert not leaf.all_close
+    return last_bits.explain(leaf, actual, golden[0], POLICY, lambda: moved)
+
+
+def test_only_what_last_bits_explain_is_right() -> None:
+    golden = torch.linspace(1.0, 1e4, 1000)
+    golden[5] = 1e-3
+    moved = [golden.double(), golden.double()]
+    moved[1][5] += 1e-3
+    near, far = golden.clone(), golden.clone()
+    near[5] += 2e-3
+    far[5] += 5e-3
+    assert told([golden], near, moved)
+    assert not told([golden], far, moved), "more than a few roundings"
+    assert not told([golden], near, [moved[0], moved[0]]), "last bits change nothing there"
+    assert not told([golden], near, []), "the golden does not run in float64"
+
+
+def test_a_comparison_that_last_bits_turn_explains_nothing() -> None:
+    """A threshold that an input meets exactly: a last bit decides, and `>` for `>=` is wrong all the same."""
+    golden = torch.cat([torch.ones(100), torch.zeros(900)])
+    actual = golden.clone()
+    actual[0] = 0.0
+    turned = golden.double()
+    turned[0] = 0.0
+    assert not told([golden], actual, [golden.double(), turned])
+
+
+def test_where_many_elements_are_off_nobody_asks() -> None:
+    golden = torch.linspace(1.0, 1e4, 1000)
+    actual = golden.clone()
+    actual[:50] += 1.0
+    [leaf] = compare_leaves([actual], [golden], names=["y"], policy=POLICY).per_tensor
+    assert not last_bits.explain(leaf, actual, golden, POLICY, lambda: pytest.fail("asked"))
