@@ -1,6 +1,6 @@
 """A kernel of many leaf functions; a script, run by test_own_thread.py.
 
-It prints one line of JSON: whether the output is right, and how many pieces of device code pypto wrote without a thread for them.
+It prints one line of JSON: whether the output is right, and how many pieces of device code pypto wrote so.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Where exact sums of inputs cancel, a factor may be multiplied in before or after: what that changes of few elements is right."""
+"""Where exact sums cancel, a factor may be multiplied in before or after: what that changes of few elements is right."""
 
 from __future__ import annotations
 
