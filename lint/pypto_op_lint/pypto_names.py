@@ -1,8 +1,8 @@
 """What pypto offers: names, members, parameters. Read from a data file, because importing pypto takes seconds.
 
 The shipped files were made from the release that the bundle pins (`pypto_probe`) and from the sources of the next
-(`pypto_sources`). When another release is installed, the same table is made from that one, once, in a process of its own, and
-kept in the user's cache. A command may ask for a shipped release that is not installed.
+(`tests/lint/pypto_sources.py`). When another release is installed, the same table is made from that one, once, in a process
+of its own, and kept in the user's cache. A command may ask for a shipped release that is not installed.
 """
 
 from __future__ import annotations

@@ -24,6 +24,14 @@ REMEDIES = {
 """What to do about the errors of the system that say something about the user's files."""
 
 
+def near(path: Path | str) -> str:
+    """Return a path for a reader in the current folder: relative where it lies below that folder, else as it is."""
+    with suppress(OSError, ValueError):  # the current folder may be gone; what lies elsewhere is not relative to it
+        if Path(path).is_absolute():
+            return str(Path(path).relative_to(Path.cwd()))
+    return str(path)
+
+
 class PyptoOpError(Exception):
     """A problem that is told to the user in one line, never as a traceback.
 
@@ -47,11 +55,7 @@ class PyptoOpError(Exception):
 
     def told(self) -> str:
         """Return `one_line` for a reader in the current folder: its file is relative where it lies below that folder."""
-        file = Path(self.file or "")
-        with suppress(OSError):  # the current folder may be gone
-            if file.is_absolute() and file.is_relative_to(Path.cwd()):
-                return self._line(str(file.relative_to(Path.cwd())))
-        return self.one_line()
+        return self._line(near(self.file) if self.file else "")
 
     def _line(self, file: str) -> str:
         place = ": ".join(part for part in (file, str(self.where or "")) if part)

@@ -5,14 +5,13 @@ Standard library only, so that the linter and the hooks can import it in a few m
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, near
 from pypto_op.vocabulary import Artifact
 
 OP_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
@@ -52,8 +51,7 @@ _MODULE_TEST = re.compile(r"test_(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)\.
 
 def typed(path: Path | str) -> str:
     """Return `path` as a reader may type it in a shell here: relative where it lies below the current folder, and quoted."""
-    near = os.path.relpath(path)
-    return shlex.quote(str(path) if near.startswith("..") else near)
+    return shlex.quote(near(path))
 
 
 def to_run(words: str, folder: Path) -> str:

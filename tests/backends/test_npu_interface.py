@@ -16,7 +16,7 @@ import pytest
 from pypto_op.backends.hostshim import graphs, interface, modules
 from pypto_op.backends.worker import npu as device_path
 
-from . import standin_npu
+from . import standin_npu, torch_npu_wheel
 
 _ROOTS = {"npu": "torch.npu", "torch.npu": "torch.npu", "torch_npu": "torch_npu", "profiler": "torch_npu.profiler"}
 """How `worker/npu.py` names the modules."""
@@ -150,7 +150,7 @@ def test_a_wheel_is_read_as_text(tmp_path: Path) -> None:
         archive.writestr("torch_npu/profiler/__init__.py", "from .kept import profile")
         archive.writestr("torch_npu/profiler/kept.py", "class profile:\n    def __init__(self, *, activities=None): ...")
         archive.writestr("torch_npu/lib/libtorch_npu.so", b"\0npu_cast(Tensor(a!) x, int[2]? y=[1, 2], *, int z=0) -> Tensor\0")
-    found = interface.read_wheel(wheel)
+    found = torch_npu_wheel.read_wheel(wheel)
     assert found["version"] == "9.8"
     assert found["modules"]["torch_npu"] == {"erase": ["(stream)"], "npu": [""], "npu_cast": ["(x, y=..., *, z=...)"]}
     names = found["modules"]["torch.npu"]
@@ -171,4 +171,4 @@ def test_the_table_is_what_the_wheel_says(tmp_path: Path) -> None:
     if done.returncode:
         pytest.skip(f"no wheel of {asked}: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")
     (wheel,) = tmp_path.glob("*.whl")
-    assert interface.read_wheel(wheel) == interface.table()
+    assert torch_npu_wheel.read_wheel(wheel) == interface.table()

@@ -46,6 +46,7 @@ def test_no_draw_leaves_what_is_said_of_rows(tmp_path: Path, said: dict[str, Any
     tolerance = {word: {"atol": 1e-2, "rtol": 1.6e-2} for word in words}
     ranges = {"input_ranges": {"g": said}, "supported_dtypes": words, "tolerance": tolerance}
     ws = placed(tmp_path, [tensor("x"), tensor("g")], **ranges)
+    ws.suite.write_text(json.dumps({"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": [CASE]}))
     make, contract = make_inputs_of(ws), load_contract(ws)
     rows = contract.rows["g"]
     for knob in [*DRAWS, {"draw_zone": "huge", "draw_scale": 1e4}, {"cancellation_stress": {"recipe": ROW_STEPS}}]:

@@ -22,7 +22,6 @@ from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.operator.sources import Sources, gather
 from pypto_op.generators.rehearsing.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsing.rehearsal import Offers, rehearse
-from pypto_op.judge.cases.contract import load_contract
 from pypto_op.workspace import OpWorkspace
 
 from .test_suite import operator
@@ -50,7 +49,7 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
     sources = unseen("moe_topk_gate", tmp_path)
     cases = suite_cases.cases(sources)
     assert {case["shape"]["E"] for case in cases} >= {64, 160} and len({case["shape"]["T"] for case in cases}) > 10
-    interfaces = load_contract(sources.ws).interfaces
+    interfaces = sources.interfaces
     for case, k in (({"shape": {"T": 5, "E": 64}}, 6), ({"shape": {"T": 5, "E": 64}, "k": 2}, 2)):
         shapes = interfaces.resolve_shapes(interfaces.sizes_of(case))
         assert shapes["module_1", "weights"] == shapes["module_1", "index"] == (5, k)

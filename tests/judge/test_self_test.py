@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     "runner-edited": ("runner", _edit("eval/adversarial_runner.py", "_compare = ", "_compare = print or "), "was changed"),
     "runner-missing": ("runner", lambda ws: ws.runner.unlink(), "cannot be read"),
     "level-missing": ("documents", _suite(lambda cases: cases.pop()), "level L5 has 1 case(s)"),
-    "suite-missing": ("documents", lambda ws: ws.suite.unlink(), "is missing"),
+    "suite-missing": ("documents", lambda ws: ws.suite.unlink(), "no such file"),
     "suite-of-another-n": ("documents", _edit("eval/adversarial_suite.json", '"total_modules": 2', '"total_modules": 3'), "is 3"),
     "signature": ("documents", _edit("chain_golden.py", "(x, y)", "(y, x)"), "the golden takes y, x"),
     "inputs-unordered": ("inputs", _edit("eval/test_inputs.py", '["x", "y"]', '["y", "x"]'), "PRIMARY_INPUT_ORDER is y, x"),

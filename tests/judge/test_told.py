@@ -23,6 +23,20 @@ def operator(tmp_path: Path) -> OpWorkspace:
     return place("sum_diff", tmp_path, cases=CASES)
 
 
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a verdict on a right kernel prints."""
+    return verify(place("sum_diff", tmp_path_factory.mktemp("passed"), cases=CASES).root, as_json=False).stdout
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpWorkspace, list[str]]:
+    """A kernel with wrong numbers, and the lines that its verdict prints."""
+    ws = place("sum_diff", tmp_path_factory.mktemp("failed"), cases=CASES)
+    ws.impl.write_text(ws.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
+    return ws, verify(ws.root, as_json=False).stdout.strip().splitlines()
+
+
 @pytest.mark.parametrize(
     ("statement", "module"),
     [
@@ -61,20 +75,18 @@ def test_a_failure_within_the_tolerance_shows_what_failed(operator: OpWorkspace)
     assert answer.code == 1 and row.split()[-1] == "mutated_input", row
 
 
-def test_what_sim_cannot_show_is_one_sentence(operator: OpWorkspace) -> None:
-    text = verify(operator.root, as_json=False).stdout
-    drawn = [line for line in text.splitlines() if line.startswith("Not shown: larger shapes")]
-    assert [line.endswith("axes that are not dynamic.") for line in drawn] == [True], text
-    lines = [line for line in text.splitlines() if line.startswith("sim judges")]
-    assert len(lines) == 1 and "races" in lines[0] and "device's own rounding" in lines[0], text
-    assert "next:" not in text
+def test_what_sim_cannot_show_is_one_sentence(passed: str) -> None:
+    drawn = [line for line in passed.splitlines() if line.startswith("Not shown: larger shapes")]
+    assert [line.endswith("axes that are not dynamic.") for line in drawn] == [True], passed
+    lines = [line for line in passed.splitlines() if line.startswith("sim judges")]
+    assert len(lines) == 1 and "races" in lines[0] and "device's own rounding" in lines[0], passed
+    assert "next:" not in passed
 
 
-def test_a_failure_ends_with_the_next_command(operator: OpWorkspace) -> None:
-    operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
-    lines = verify(operator.root, as_json=False).stdout.splitlines()
+def test_a_failure_ends_with_the_next_command(failed: tuple[OpWorkspace, list[str]]) -> None:
+    ws, lines = failed
     step = next(line for line in lines if line.startswith("next: "))
-    assert f"pypto-op debug precision-compare {operator.root} --case tile " in step and lines.index(step) == len(lines) - 2
+    assert f"pypto-op debug precision-compare {ws.root} --case tile " in step and lines.index(step) == len(lines) - 2
 
 
 def test_what_does_not_load_is_told_once_and_leads_to_itself(operator: OpWorkspace) -> None:
@@ -124,17 +136,12 @@ def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:
     assert f"next: pypto-op diagnose --log {operator.report} --kernel {operator.impl}" in text
 
 
-def test_the_verifiers_answer_is_printed(operator: OpWorkspace) -> None:
-    text = verify(operator.root, as_json=False).stdout
-    assert "E2E passed for sum_diff. Comparison of the whole operator PASS (L2/L3/L4).\nmodes: sim PASS; cases 3/3;" in text
-    operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
-    answer = verify(operator.root, as_json=False)
-    assert (
-        "E2E FAILED for sum_diff. failure_category: precision.\ndivergence_fingerprint: null (it takes two modes)"
-        in answer.stdout
-    )
-    assert "first case tile, sim: values outside the tolerance" in answer.stdout
-    assert answer.stdout.strip().splitlines()[-1].startswith("FAIL  sum_diff: 0 of 3 cases passed")
+def test_the_verifiers_answer_is_printed(passed: str, failed: tuple[OpWorkspace, list[str]]) -> None:
+    assert "E2E passed for sum_diff. Comparison of the whole operator PASS (L2/L3/L4).\nmodes: sim PASS; cases 3/3;" in passed
+    told = "\n".join(failed[1])
+    assert "E2E FAILED for sum_diff. failure_category: precision.\ndivergence_fingerprint: null (it takes two modes)" in told
+    assert "first case tile, sim: values outside the tolerance" in told
+    assert failed[1][-1].startswith("FAIL  sum_diff: 0 of 3 cases passed")
 
 
 def imported(path: Path) -> ModuleType:

@@ -108,7 +108,7 @@ def test_sources_tell_what_the_installed_release_tells(tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     from tests import program
 
-    done = program.python("-m", "pypto_op_lint.pypto_sources", tmp_path, "9.9", table)
+    done = program.python("-m", "tests.lint.pypto_sources", tmp_path, "9.9", table)
     assert done.returncode == 0, done.stderr
     found = json.loads(table.read_text())
     assert found["aliases"] == {"pypto.jit": "pypto.frontend.jit"} and found["pypto_version"] == "9.9"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.backends.cost import CYCLES_PER_US, PROGRAM, TASK_TIMES, TOPOLOGY
+from pypto_op.backends.cost import PROGRAM
+from pypto_op.backends.launches import CYCLES_PER_US, TASK_TIMES, TOPOLOGY
 from pypto_op.errors import ContractError
 from pypto_op.hardware import MACHINE
 from pypto_op.perf.analysis import analyse

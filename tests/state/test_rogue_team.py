@@ -177,7 +177,7 @@ def drop_the_failing_cases(ws):
 
 
 @cheat("failed", "adversarial_suite.json: is missing since stage 4 froze it")
-def delete_the_suite_so_that_a_default_one_is_derived(ws):
+def delete_the_suite(ws):
     ws.suite.unlink()
     return step(ws, "complete_phase", phase="M1")
 

@@ -112,11 +112,12 @@ def test_a_subtraction_needs_its_case_also_on_the_staged_path(tmp_path):
     assert "subtracts (squared - y) and no L5 case has cancellation_stress" in told and "harness new" in told
 
 
-def test_an_operator_of_one_module_needs_no_suite_file(tmp_path):
-    """The judge derives one then; that is what the gate tests."""
+def test_an_operator_of_one_module_needs_its_suite_too(tmp_path):
+    """Deleting the suite once gave a weaker one, without the hostile draws of `harness new`."""
     ws = at_stage_4(tmp_path)
     ws.suite.unlink()
-    assert transition(ws.root, "complete_stage", stage=4)["current_stage"] == 5
+    told = refusal(ws)
+    assert "adversarial_suite.json: is missing" in told and "pypto-op-designer" in told
 
 
 def test_a_contract_of_two_modules_without_composition_is_refused_before_the_plan(tmp_path):

@@ -7,7 +7,7 @@ they are made (`x.shape[0]`, `len(...)`, `range(...)`, literals).
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
@@ -58,7 +58,7 @@ def scan(path: Path, function: str) -> Scan:
     functions = functions_of(path, function)
     subtractions: dict[str, Subtraction] = {}
     for reached in reachable(functions[function], functions):
-        plain, origins = plain_names(reached), _origins(reached)
+        plain, origins = plain_names(reached), origins_of(reached)
         for node in ast.walk(reached):
             if _subtracts(node, plain):
                 found = _described(node, origins, reached is functions[function])
@@ -250,13 +250,17 @@ def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> 
     return Subtraction(shown[:_LONGEST], getattr(node, "lineno", 0), tuple(inputs))
 
 
-def _origins(function: Function) -> dict[str, set[str]]:
-    """Return name -> the function's parameters that its value depends on, loops included."""
+def origins_of(function: Function, read: Callable[[ast.AST], Iterable[str]] = names_in) -> dict[str, set[str]]:
+    """Return name -> the function's parameters that its value depends on, loops included.
+
+    Args:
+        read: the names of an expression that count.
+    """
     origins = {name: {name} for name in parameters(function)}
     while True:
         before = sum(map(len, origins.values()))
         for targets, value in assignments(function):
-            used = {origin for name in names_in(value) for origin in origins.get(name, ())}
+            used = {origin for name in read(value) for origin in origins.get(name, ())}
             for name in names_in(*targets):
                 origins.setdefault(name, set()).update(used)
         if sum(map(len, origins.values())) == before:

@@ -28,7 +28,7 @@ class Suite:
     op: str  # the operator
     total_modules: int  # N
     cases: tuple[Case, ...]  # in the order of the file
-    source: str  # the file, or "derived"
+    source: str  # the file
     raises: tuple[Case, ...] = ()  # calls that the wrapper must refuse with ValueError, as written (`judge.running.raises`)
 
     def select(self, levels: str | Iterable[str | int] | None = None, case: str | None = None) -> list[Case]:

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypto_op.documents.golden_scan import called, functions_of
+from pypto_op.documents.golden_scan import called, functions_of, origins_of
 from pypto_op.documents.reductions import LARGEST, REDUCES
-from pypto_op.python_text import Function, assignments, names_in, parameters
 
 _NEGATES = frozenset({"neg", "neg_", "negative", "negative_", "softmin"})
 _SUBTRACTS = frozenset({"sub", "sub_", "subtract", "subtract_"})
@@ -26,7 +25,7 @@ def taken_away(path: Path, function: str) -> frozenset[str]:
         ContractError: the file cannot be read, does not parse, or lacks the function.
     """
     golden = functions_of(path, function)[function]
-    origins = _origins(golden)
+    origins = origins_of(golden, _own_names)
     away = {name for node in ast.walk(golden) for part in _negated(node) for name in _own_names(part)}
     return frozenset(origin for name in away for origin in origins.get(name, ()))
 
@@ -47,19 +46,6 @@ def _negated(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_negative(node: ast.AST) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-
-
-def _origins(function: Function) -> dict[str, set[str]]:
-    """Return name -> the parameters that it is made of element by element, loops included."""
-    origins = {name: {name} for name in parameters(function)}
-    while True:
-        before = sum(map(len, origins.values()))
-        for targets, value in assignments(function):
-            used = {origin for name in _own_names(value) for origin in origins.get(name, ())}
-            for name in names_in(*targets):
-                origins.setdefault(name, set()).update(used)
-        if sum(map(len, origins.values())) == before:
-            return origins
 
 
 def _own_names(node: ast.AST) -> Iterator[str]:

@@ -289,7 +289,7 @@ class _Verification:
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
         result["closure"] = self._closure()
-        result["suite_source"] = self.contract.suite_source if self.contract else "none"
+        result["suite_source"] = "file" if self.contract else "none"
         result["selection"] = extent.selection_of(
             self.contract,
             self.ran,

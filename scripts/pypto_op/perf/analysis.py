@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pypto_op.perf.launches import Launch, Leaf, Name, Task
+from pypto_op.backends.launches import Name, Task
+from pypto_op.perf.launches import Launch, Leaf
 
 _ALMOST = 1e-9
 
@@ -128,22 +129,12 @@ def _usage(launch: Launch, kind: str) -> Usage:
 def _gaps(launch: Launch) -> list[Gap]:
     """Return the time before each task in which its core is free: first for predecessors, then for the scheduler."""
     found = []
-    for core, tasks in launch.lanes.items():
-        free = 0.0
-        for task in tasks:
-            ready = max((_end(launch, name) for name in launch.predecessors.get(task.name, ())), default=0.0)
-            middle = min(max(free, ready), task.start)
-            if middle - free > _ALMOST:
-                found.append(Gap(core, free, middle, "a task", task.leaf))
-            if task.start - middle > _ALMOST:
-                found.append(Gap(core, middle, task.start, "the scheduler", task.leaf))
-            free = task.end
+    for task, free, ready in launch.waits():
+        if ready - free > _ALMOST:
+            found.append(Gap(task.core, free, ready, "a task", task.leaf))
+        if task.start - ready > _ALMOST:
+            found.append(Gap(task.core, ready, task.start, "the scheduler", task.leaf))
     return found
-
-
-def _end(launch: Launch, name: Name) -> float:
-    task = launch.by_name.get(name)
-    return task.end if task else 0.0
 
 
 def _critical_path(launch: Launch) -> list[Task]:

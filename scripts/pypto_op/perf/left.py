@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pypto_op.backends.cost import TASK_TIMES
+from pypto_op.backends.launches import TASK_TIMES
 from pypto_op.errors import ContractError
 from pypto_op.perf.launches import Launch, read_launch
 

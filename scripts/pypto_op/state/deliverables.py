@@ -14,7 +14,7 @@ import pypto_op
 from pypto_op import own_python, python_text
 from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.hashing import parse_object, sha256_file
-from pypto_op.state.model import Plan, State, is_staged, module_count
+from pypto_op.state.model import Plan, State, module_count
 from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workflow import workflow
@@ -22,8 +22,6 @@ from pypto_op.workspace import OpWorkspace, to_run
 
 if TYPE_CHECKING:
     import subprocess
-
-_OPTIONAL_ON_SINGLE = ("suite",)
 
 
 def check_document(ws: OpWorkspace, name: str, state: State) -> None:
@@ -35,8 +33,6 @@ def check_document(ws: OpWorkspace, name: str, state: State) -> None:
     from pypto_op.documents import schema
 
     path: Path = getattr(ws, name)
-    if name in _OPTIONAL_ON_SINGLE and not is_staged(state) and not path.exists():
-        return
     owner = importlib.import_module(f"pypto_op.documents.{name}")
     document = owner.load(path)
     named = getattr(document, "op_name", None) or getattr(document, "op", None)

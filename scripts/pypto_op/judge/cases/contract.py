@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,6 @@ class Contract:
     workspace: OpWorkspace  # the operator
     interfaces: Interfaces  # inputs, modules and outputs
     suite: Suite  # the cases
-    suite_source: str  # "file", or "derived" when there is no suite file
     policy: Policy  # the tolerance of the whole operator
     policy_given: bool  # the caller named the policy, so it also overrules the cases' own tolerances
     other_tolerance: bool = False  # the caller's policy is not the one of SPEC.md
@@ -246,18 +244,15 @@ def load_contract(
     Raises:
         ContractError: a document is missing or malformed, or two of them contradict one another.
     """
-    need(workspace, workspace.spec, workspace.interfaces)
+    need(workspace, workspace.spec, workspace.interfaces, *([workspace.suite] if suite is None else []))
     together.check_whole(workspace.eval_dir)
     spec = spec_document.load(workspace.spec)
     interfaces = interfaces_document.load(workspace.interfaces).with_scalars(spec.default_params)
     rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, workspace.spec)
-    if suite is not None or os.path.lexists(workspace.suite):  # a folder or a broken link there is no suite that was left out
-        cases, source = suite_document.load(suite or workspace.suite), "file"
-        if workspace.test_inputs.is_file():
-            names = [port.name for port in interfaces.primary_inputs]
-            knobs.check_known(cases.cases, names, workspace.test_inputs, read_text(workspace.test_inputs))
-    else:
-        cases, source = default_suite.derive(spec, interfaces), "derived"
+    cases = suite_document.load(suite or workspace.suite)
+    if workspace.test_inputs.is_file():
+        names = [port.name for port in interfaces.primary_inputs]
+        knobs.check_known(cases.cases, names, workspace.test_inputs, read_text(workspace.test_inputs))
     if not cases.cases:
         raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
     own = spec.policy()
@@ -266,7 +261,6 @@ def load_contract(
         workspace=workspace,
         interfaces=interfaces,
         suite=cases,
-        suite_source=source,
         policy=used,
         policy_given=policy is not None,
         other_tolerance=used != own,

@@ -69,8 +69,6 @@ def show_report(
         _show_reasons(console, report)
         _show_not_shown(console, report)
         _show_fresh(console, report)
-    if report["suite_source"] == "derived":
-        console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
     answer = "" if file is None or verdict_only else _answer(report, file, phase)
     _show_failure(console, report, words=not verdict_only, answer=answer)
     for mode, entry in report["modes"].items():

@@ -37,7 +37,7 @@ from pypto_op.proof.closure import Loaded
 from pypto_op.proof.evidence import harness_hashes
 from pypto_op.twins.reordering import HONEST
 from pypto_op.vocabulary import ExitCode, Outcome, Status
-from pypto_op.workspace import OpWorkspace, to_run
+from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,8 +124,6 @@ def _runner(known: Known) -> str:
 
 def _documents(known: Known) -> str:
     known.contract = contract = load_contract(known.ws, suite=known.suite)
-    if contract.suite_source != "file" and contract.total_modules > 1:
-        raise ContractError("is missing", file=known.ws.suite, remedy=to_run("harness new", known.ws.root))
     if contract.suite.total_modules != contract.total_modules:
         raise ContractError(
             f"total_modules is {contract.suite.total_modules}, the contract has {contract.total_modules}", file=known.ws.suite

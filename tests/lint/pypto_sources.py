@@ -1,6 +1,6 @@
 """The names of a pypto release that is not installed, from its Python sources: a checkout's folder `python`.
 
-`python -m pypto_op_lint.pypto_sources FOLDER VERSION FILE` writes the table that `pypto_probe` writes for an installed release.
+`python -m tests.lint.pypto_sources FOLDER VERSION FILE` writes the table that `pypto_probe` writes for an installed release.
 The compiled module is stood in for by its stub (`pypto_impl.pyi`), so nothing runs but the package's own import. Run it on
 sources that you trust, in a process of its own.
 """
