@@ -32,6 +32,7 @@ BEGUN = "custom/begun"
     ("words", "told"),
     [
         (["verify", NOWHERE], "no such operator directory"),
+        (["harnes", "new", OPERATOR], "No such command 'harnes'. Did you mean 'harness'?"),
         (["verify", OPERATOR, "--case", "nosuch"], "no case matches"),
         (["verify", OPERATOR, "--case", "L2_a", "--case", "L2_b"], "--case is given 2 times and takes one value"),
         (["debug", "precision-compare", OPERATOR, "--case", "a", "--case", "b"], "--case is given 2 times"),

@@ -118,7 +118,9 @@ def test_a_failure_leaves_a_whole_folder_and_is_diagnosed_from_it(operator: OpWo
     assert "stderr.txt is missing" in command("diagnose", str(folder)).stderr
     edit(operator, "KeyError('TILE", "KeyError('no TILE")
     assert "has changed since this run" in command("diagnose", str(folder)).stderr
-    assert any("verify again" in note for note in routed(operator)["notes"])
+    told = routed(operator)
+    assert any("verify again" in note for note in told["notes"])
+    assert told["next"][0] == f"pypto-op verify {shlex.quote(str(operator.root))}", "all else is about the earlier kernel"
 
 
 @pytest.fixture

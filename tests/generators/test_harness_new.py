@@ -264,3 +264,15 @@ def test_a_changed_runner_does_not_run(bare: OpWorkspace, call: Call) -> None:
     done = subprocess.run([sys.executable, bare.runner, "--self-test"], capture_output=True, text=True, cwd=bare.root)
     assert done.returncode == 2 and done.stdout == ""
     assert "was changed" in done.stderr and "harness new" in done.stderr and len(told_lines(done.stderr)) == 1
+
+
+def test_shapes_that_do_not_fit_are_told_once_and_with_their_own_remedy() -> None:
+    """SPEC.md said [B, H] of a weight [H]: twenty lines, one for each size, and the advice to limit values."""
+    clash = "the golden ended with: exception (op_golden.py:11: RuntimeError: The size of tensor a ({}) must match the size of "
+    clash += "tensor b (2) at non-singleton dimension 1)"
+    made = Made([], 0, {f"L3_T_{size}": clash.format(size) for size in (15, 16, 17)})
+    assert commands._judged_otherwise_or_left_out(made) == [f"left out L3_T_15, L3_T_16, L3_T_17: {clash.format(15)}"]
+    assert "the shapes in section 5 of SPEC.md" in commands._what_the_golden_asks(made)
+    made.dropped["L1_runs"] = "the golden ended with: exception (op_golden.py:12: ValueError: a row of no length)"
+    assert len(commands._judged_otherwise_or_left_out(made)) == 2, "another line of the golden is another reason"
+    assert "input_ranges" in commands._what_the_golden_asks(Made([], 0, {"L1_runs": made.dropped["L1_runs"]}))

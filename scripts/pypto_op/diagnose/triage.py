@@ -27,6 +27,7 @@ from pypto_op.workspace import OpWorkspace, typed
 _BAD = (Status.FAIL, Status.ERROR)
 _OTHER_REPORT = "report.json"
 """Below _debug/: where a run of one case reports to, so that the verdict on the whole suite stays."""
+_OTHER_BYTES = "the report is about other bytes"
 _ANY_TEXT = frozenset({FailureCategory.RUNTIME, FailureCategory.OTHER, FailureCategory.STRUCTURAL})
 """Categories that a verdict gives to whatever raised: words that name another one refine them and contradict nothing."""
 
@@ -102,6 +103,8 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
     row = next(row for row in rows() if signals.holds(row))
     answer = _answer(operator, report, signals, row, log)
     answer["notes"] = [*notes, *signals.found.notes]
+    if report is not None and any(note.startswith(_OTHER_BYTES) for note in notes):  # all else is about an earlier kernel
+        answer["next"] = [_again(operator, report), *answer["next"]]
     schema.check(answer, "triage")
     return answer
 
@@ -114,7 +117,14 @@ def _report(operator: OpWorkspace) -> tuple[Mapping[str, Any] | None, list[str]]
     impl = operator.root / report["impl_file"]
     phase = None if impl == operator.impl else report["up_to_module"] or None
     stale = evidence.stale_hashes(report, evidence.file_hashes(operator, phase, impl=impl), operator)
-    return report, [f"the report is about other bytes ({', '.join(stale)} changed): verify again"] if stale else []
+    return report, [f"{_OTHER_BYTES} ({', '.join(stale)} changed): verify again"] if stale else []
+
+
+def _again(operator: OpWorkspace, report: Mapping[str, Any]) -> str:
+    """Return the command that judges what a report was about, as it is now."""
+    impl = operator.root / report["impl_file"]
+    other = f" --up-to-module {report['up_to_module']}" if report["up_to_module"] else f" --impl {typed(impl)}"
+    return f"pypto-op verify {typed(operator.root)}{'' if impl == operator.impl else other}"
 
 
 def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str | None) -> Signals:

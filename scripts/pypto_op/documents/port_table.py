@@ -6,7 +6,7 @@ It is written for people, so a cell that says something else than expected is no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pypto_op.documents import markdown, shape_expr
@@ -42,16 +42,23 @@ class Row:
 
 def rows(body: str) -> dict[str, Row]:
     """Return what the tables of SPEC.md with the columns name and dtype say, by name, in their order."""
-    found: dict[str, Row] = {}
+    return {name: _row(dtype, kind, shape, meaning) for name, (dtype, kind, shape, meaning) in _lines(body)}
+
+
+def cells(body: str) -> dict[str, tuple[str, str]]:
+    """Return the cells shape and dtype of those tables as they are written, by name."""
+    return {name: (shape, dtype) for name, (dtype, _, shape, _) in _lines(body)}
+
+
+def _lines(body: str) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    """Yield each name of the tables with its cells dtype, kind, shape and meaning."""
     for table in markdown.tables(body):
         columns = [table.column(word) for word in ("name", "dtype", "kind", "shape", "meaning")]
         if columns[0] is None or columns[1] is None:
             continue
         for row in table.rows:
-            names, dtype, kind, shape, meaning = ("" if at is None else row[at].replace("`", "").strip() for at in columns)
-            told = _row(dtype, kind, shape, meaning)
-            found.update((name.strip(), told) for name in names.split(",") if name.strip())
-    return found
+            names, *told = ("" if at is None else row[at].replace("`", "").strip() for at in columns)
+            yield from ((name.strip(), (told[0], told[1], told[2], told[3])) for name in names.split(",") if name.strip())
 
 
 def dtype_of(name: str, known: Mapping[str, Row]) -> str:

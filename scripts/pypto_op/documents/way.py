@@ -19,11 +19,11 @@ def next_step(ws: OpWorkspace, findings: Mapping[Path, Sequence[Finding]] | None
         findings: of its documents, where they were checked.
     """
     here = typed(ws.root)
+    if not ws.spec.is_file():  # before findings: all other documents go by it
+        return f"write {here}/SPEC.md, or begin anew with `pypto-op new OP`"
     for path, found in (findings or {}).items():
         if found and path != ws.memory:
             return f"mend {path.relative_to(ws.root)}, then run `pypto-op check {here}`"
-    if not ws.spec.is_file():
-        return f"write {here}/SPEC.md, or begin anew with `pypto-op new OP`"
     if "TODO" in ws.spec.read_text(encoding="utf-8", errors="replace"):
         return f"fill in {here}/SPEC.md, then run `pypto-op check {here}`"
     if not ws.golden.is_file() or "TODO" in ws.golden.read_text(encoding="utf-8", errors="replace"):

@@ -27,6 +27,11 @@ _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the resul
 _FEW = 3
 """Cases that one line names."""
 _OF_THE_DOMAIN = re.compile("the golden is not finite|the golden ended with")
+_OF_SHAPES = re.compile(
+    "the golden ended with.*"
+    "(?:must match the size of tensor|shapes cannot be multiplied|not broadcastable|invalid for input of size)"
+)
+_NUMBER = re.compile(r"(?<![\w.:])\d+(?![\w.])")
 
 
 @click.group()
@@ -74,22 +79,32 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     ]
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
     if made.findings and any(_OF_THE_DOMAIN.search(why) for name, why in made.dropped.items() if name[:2] != "L5"):
-        lines.append(
-            "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges which values and rows are "
-            'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
-        )
+        lines.append(_what_the_golden_asks(made))
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
     details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried, "unranged": made.unranged}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 
 
+def _what_the_golden_asks(made: Made) -> str:
+    """Return what to do where the golden fails on ordinary numbers: about shapes where it says that they do not fit."""
+    if any(_OF_SHAPES.search(why) for why in made.dropped.values()):
+        return (
+            "the golden cannot use tensors of these shapes together: mend the golden's line, or the shapes in section 5 of "
+            "SPEC.md and in eval/module_interfaces.yaml, then run this again"
+        )
+    return (
+        "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges which values and rows are "
+        'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
+    )
+
+
 def _judged_otherwise_or_left_out(made: Made) -> list[str]:
     """Return a line for each reason why cases are left out, or have a policy in the place of their tolerance."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in made.dropped.items():
-        reasons.setdefault(why, []).append(name)
-    lines = [f"left out {_few(names)}: {why}" for why, names in reasons.items()]
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for name, why in made.dropped.items():  # one reason whatever the sizes: the first case tells its own
+        reasons.setdefault(_NUMBER.sub("N", why), []).append((name, why))
+    lines = [f"left out {_few([name for name, _ in cases])}: {cases[0][1]}" for cases in reasons.values()]
     if made.natural:
         from pypto_op.judge.cases.natural import percent
 

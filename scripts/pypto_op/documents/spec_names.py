@@ -1,0 +1,116 @@
+"""Words of SPEC.md that fit nothing else in it: an axis, a scalar or a dtype that stands in one place only.
+
+Prose is left alone, and so is a text without the table of section 5. What is asked of axes is asked only where every
+tensor of that table has a shape that can be read.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pypto_op.documents import constraints, port_table, shape_expr
+from pypto_op.documents.schema import Finding
+from pypto_op.python_text import names_in
+from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
+
+_PLACE = "section 5"
+_DTYPE = re.compile(r"(?:bfloat|float|bf|fp|uint|int)(\d+)")
+_WIDTHS = {"4", "8", "16", "32", "64", "128"}
+"""Bits of dtypes that exist somewhere; a number that is none of them is a slip of the keys."""
+
+
+def findings(data: Mapping[str, Any], body: str) -> list[Finding]:
+    """Return the words that fit nothing else.
+
+    Args:
+        data: the front matter, which fits its schema.
+        body: the text below it.
+    """
+    cells = port_table.cells(body)
+    known = port_table.rows(body)
+    words = set(re.findall(r"[A-Za-z_]\w*", body, re.ASCII))
+    found = [*_slips(cells)]
+    symbols = _symbols(known) if not found else None
+    if symbols:
+        found += _axes(data, symbols, known)
+    if known:
+        found += _strangers(data, words | set(known) | (symbols or set()) | _written(data))
+    return found
+
+
+def unasked(data: Mapping[str, Any], parameters: Collection[str]) -> list[Finding]:
+    """Return the defaults that no parameter of the golden asks for: cases would go without them, and nobody be told.
+
+    Args:
+        data: the front matter, which fits its schema.
+        parameters: of the golden; empty where it cannot be read.
+    """
+    return [
+        Finding(f"default_params.{name}", f"the golden has no parameter {name}", remedy=f"it has {', '.join(parameters)}")
+        for name in data.get("default_params", {})
+        if parameters and name not in parameters
+    ]
+
+
+def _slips(cells: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
+    """Shapes whose brackets do not close, and dtypes of a width that does not exist."""
+    for name, (shape, dtype) in cells.items():
+        if shape.count("[") != shape.count("]"):
+            yield Finding(_PLACE, f"the shape {shape!r} of {name} lacks a bracket", remedy="write it like [B, S]")
+        for match in _DTYPE.finditer(dtype):
+            if match[1] not in _WIDTHS:
+                meant = difflib.get_close_matches(match[0], sorted({*DTYPES, *DTYPE_ALIASES}), 1, 0.0)
+                yield Finding(_PLACE, f"{match[0]}, of {name}, is no dtype", remedy=f"did you mean {meant[0]}? write that")
+
+
+def _symbols(known: Mapping[str, port_table.Row]) -> set[str] | None:
+    """Return the axes that the shapes of section 5 are made of; None where one of them cannot be read, or there is none."""
+    if not known or any(not row.shape for row in known.values()):
+        return None
+    sizes = [size for row in known.values() for size in row.shape.strip("[]").split(",") if size.strip()]
+    return {symbol for size in sizes for symbol in shape_expr.parse(size.strip()).symbols}
+
+
+def _axes(data: Mapping[str, Any], symbols: Collection[str], known: Mapping[str, port_table.Row]) -> Iterator[Finding]:
+    """Axes of the front matter that no shape of section 5 has, and axes of section 5 that a P0 shape gives no size."""
+    told = _among(symbols)
+    for axis in data.get("dynamic_axes", []):
+        if axis not in symbols:
+            yield Finding("dynamic_axes", f"no shape of section 5 has an axis {axis}", remedy=told)
+    for number, shape in enumerate(data["p0_shapes"]):
+        if not isinstance(shape, Mapping) or not all(isinstance(size, int) for size in shape.values()):
+            continue
+        place = f"p0_shapes[{number}]"
+        for name in [name for name in shape if name not in symbols and name not in known]:
+            yield Finding(f"{place}.{name}", f"no shape of section 5 has an axis {name}", remedy=told)
+        given = {*shape, *known, *data.get("default_params", {})}
+        inputs = _symbols({name: row for name, row in known.items() if not row.is_output}) or set()
+        for name in sorted(inputs - given):
+            yield Finding(place, f"gives no size for {name}, an axis of section 5", remedy=f"write {name}: SIZE there")
+
+
+def _strangers(data: Mapping[str, Any], known: Collection[str]) -> Iterator[Finding]:
+    """Names in conditions that stand nowhere else in SPEC.md."""
+    for number, text in enumerate(data.get("shape_constraints", [])):
+        for left, _, right in constraints.comparisons([text]):
+            if any(
+                isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)) for side in (left, right) for node in ast.walk(side)
+            ):
+                continue
+            for name in sorted(names_in(left, right) - set(known) - set(data.get("default_params", {}))):
+                words = f"{name} of {text!r} stands nowhere else in SPEC.md, so the condition is never tried"
+                yield Finding(f"shape_constraints[{number}]", words, remedy="name an axis, or an input, that is there")
+
+
+def _written(data: Mapping[str, Any]) -> set[str]:
+    """Return the names of axes and inputs that the front matter has beside scalars and conditions."""
+    shapes = [shape for shape in data["p0_shapes"] if isinstance(shape, Mapping)]
+    return {name for shape in shapes for name in shape} | {*data.get("dynamic_axes", []), *data.get("input_ranges", {})}
+
+
+def _among(symbols: Collection[str]) -> str:
+    return f"write one of {', '.join(sorted(symbols))}, or mend section 5"
