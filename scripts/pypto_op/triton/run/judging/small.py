@@ -1,8 +1,8 @@
 """Terms of a reference that change its answer by less than the tolerance: `x + 1e-5 * y`, a branch with a scale of 1e-6.
 
-So does a factor that is nearly one, of a decay by `1 - 1e-5`. A kernel that leaves such a term out is within the policy. But its
-error is that very term, and an honest kernel's error, however large, has nothing to do with it. So the reference runs once more
-without each of its small terms, and what the kernel errs by is compared with what that changes.
+So does a factor that is nearly one, of a decay by `1 - 1e-5`, or n / (n - 1) of a variance. A kernel that leaves such a term out
+is within the policy. But its error is that very term, and an honest kernel's error, however large, has nothing to do with it. So
+the reference runs once more without each of its small terms, and what the kernel errs by is compared with what that changes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pypto_op.triton.run.judging.trivial import rms, sample
 Place = tuple[int, int]
 _SUMS = {"add": 1, "add_": 1, "sub": -1, "sub_": -1}
 _SCALES = frozenset(("mul", "mul_", "div", "div_"))
+_CORRECTED = frozenset((torch.ops.aten.var.correction, torch.ops.aten.std.correction))
 _SMALL = 2.0**-6
 """Of the greatest element of one operand: the other one is small where none of its elements is greater.
 
@@ -54,6 +55,7 @@ class Small(DispatchMode):
         """Call the operator, with or without what is small."""
         name = str(func.overloadpacket.__name__)
         kept = _kept(name, args, kwargs or {}) if name in _SUMS else _scaled(args) if name in _SCALES else None
+        kept = _spread(func, args, kwargs or {}) if func in _CORRECTED else kept
         place = (0, 0) if kept is None else self._place()
         if kept is not None:
             self.places.add(place)
@@ -111,6 +113,15 @@ def _scaled(args: Any) -> torch.Tensor | None:
         return None
     near = 0.0 < abs(args[1] - 1.0) <= _SMALL and args[0].is_floating_point() and args[0].numel() > 1
     return args[0] if near else None
+
+
+def _spread(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """Return a variance over n where the reference divides by n - 1, or the other way round; None of few elements."""
+    correction = 1 if kwargs.get("correction") is None else kwargs["correction"]
+    if correction not in (0, 1):
+        return None
+    found = func(*args, **{**kwargs, "correction": 1 - correction})
+    return found if args[0].numel() * _SMALL >= found.numel() > 0 else None
 
 
 def _kept(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
