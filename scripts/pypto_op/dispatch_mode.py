@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 from torch.utils._python_dispatch import TorchDispatchMode
 
 COPIES = frozenset(("clone", "_to_copy"))
@@ -18,3 +21,11 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
+
+
+def place_in(path: str) -> tuple[int, int]:
+    """Return the line of the file at `path` that is executed, and the instruction: `(2 * i + s) / (a + b + s)` adds twice."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != path:
+        frame = frame.f_back
+    return (0, 0) if frame is None else (frame.f_lineno, frame.f_lasti)

@@ -227,3 +227,22 @@ def test_a_check_of_dimensions_that_a_layer_inherits_is_no_computation(tmp_path:
     )
     file.write_text(text, encoding="utf-8")
     assert validate_file(file)["valid"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "valid"),
+    [
+        ("mask = x.get('mask')\nreturn run(copy_kernel, x['x'] if mask is None else mask)", True),
+        ("a, b = x.values()\nreturn run(copy_kernel, a), run(copy_kernel, b)", True),
+        ("rows = {key: value.view(-1) for key, value in x.items()}\nreturn run(copy_kernel, rows['x'])", True),
+        ("return run(copy_kernel, x.get('x').exp())", False),
+        ("a, b = (value * 2 for value in x.values())\nreturn run(copy_kernel, a), run(copy_kernel, b)", False),
+        ("return x.get('x', run(copy_kernel, x['y']))", False),
+    ],
+)
+def test_an_argument_that_is_a_dict_is_followed(forward: str, valid: bool, tmp_path: Path) -> None:
+    """It has no annotation as a rule, so it is taken for a tensor, which has none of these methods."""
+    file = tmp_path / "op_triton_ascend_impl.py"
+    file.write_text(lab.impl(forward), encoding="utf-8")
+    result = validate_file(file)
+    assert result["valid"] is valid, result["checks"]

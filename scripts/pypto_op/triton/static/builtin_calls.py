@@ -55,6 +55,8 @@ _SIZED = (".empty", ".zeros", ".ones", ".full", ".empty_strided", ".arange", ".l
 _RAISES_ONLY = ("._check_input_dim",)
 """Methods of PyTorch's layers that look at a tensor's shape and raise, or do nothing."""
 
+_OF_DICTS = frozenset({"get", "items", "keys", "values"})
+
 _OWN = (Instance, ClassValue, Container)
 """Things whose attributes are the file's own."""
 
@@ -238,6 +240,9 @@ class Builtins:
             return Host(data=True) if name != "cpu" else self.m.computed()
         if name == "data_ptr":
             self.m.addressed |= tensor.buffers
+        if name in _OF_DICTS:  # and of no tensor: an argument may be a dict of such
+            pair = Container("tuple", [Host(), tensor]) if name == "items" else Host() if name == "keys" else tensor
+            return union([tensor, *args[1:]]) if name == "get" else Container("list", [pair], complete=False)
         if kind is None:
             self.m.deny(node, source, f"`{name}` of a tensor is not known to be free of computation; compute it in a kernel")
             return self.m.computed()

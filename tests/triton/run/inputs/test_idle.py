@@ -450,3 +450,9 @@ def test_two_inputs_are_alike_or_opposite_where_a_margin_is_not_reached() -> Non
         one, other = found[name]
         assert float(torch.cosine_similarity(one, other, dim=1).mul(sign).min()) > 0.5 and not torch.equal(one, other)
     assert not any("opposite" in name for name in ways([NORMAL], {"relu (lower) in line 3": False}))
+
+
+def test_a_least_scale_is_met_by_rows_below_it_and_not_by_zeros_alone() -> None:
+    ((_, (moved,)), *_) = reaching.reaching([NORMAL], {"clamp (lower) in line 3": False})
+    rows = moved.abs().amax(-1)
+    assert bool(((rows > 0) & (rows < 1e-5)).any()) and bool((rows == 0).any())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from pypto_op.triton.run.judging import small, trivial
 
@@ -19,8 +20,12 @@ OTHER = torch.randn(40, 50, generator=DRAWS)
     ("forward", "without"),
     [(lambda: NORMAL + 1e-5 * OTHER, NORMAL), (lambda: 1e-5 * OTHER[0] + NORMAL, NORMAL),
      (lambda: NORMAL.clone().sub_(OTHER, alpha=1e-5), NORMAL), (lambda: 1e-5 * OTHER - NORMAL, -NORMAL),
-     (lambda: NORMAL * 0.9999, NORMAL), (lambda: NORMAL.clone().div_(1.001), NORMAL)],
-    ids=["second", "first", "in_place", "subtracted", "factor", "quotient_in_place"],
+     (lambda: NORMAL * 0.9999, NORMAL), (lambda: NORMAL.clone().div_(1.001), NORMAL),
+     (lambda: NORMAL.view(20, 100).var(-1), NORMAL.view(20, 100).var(-1, correction=0)),
+     (lambda: NORMAL.std(unbiased=False), NORMAL.std()),
+     (lambda: F.layer_norm(NORMAL, (40, 50)), F.layer_norm(NORMAL, (40, 50), torch.full((40, 50), (1 - 1 / 2000) ** 0.5))),
+     (lambda: F.group_norm(NORMAL[None], 2), F.group_norm(NORMAL[None], 2, torch.full((40,), (1 - 1 / 1000) ** 0.5)))],
+    ids=["second", "first", "in_place", "subtracted", "factor", "quotient_in_place", "variance", "deviation", "layer", "groups"],
 )  # fmt: skip
 def test_a_small_term_is_found_and_left_out(forward: Callable[[], torch.Tensor], without: torch.Tensor) -> None:
     with small.Small(Path(__file__)) as watch:

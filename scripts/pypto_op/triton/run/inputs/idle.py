@@ -8,14 +8,13 @@ What stays idle then is said.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pypto_op.dispatch_mode import COPIES, DispatchMode
+from pypto_op.dispatch_mode import COPIES, DispatchMode, place_in
 from pypto_op.triton.run.inputs import domains, narrow, pairs, sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
@@ -246,7 +245,7 @@ class Idle(DispatchMode):
         """Keep whether a call was idle; None: that cannot be said of it."""
         if idle is None:
             return
-        line, instruction = self._place()
+        line, instruction = place_in(self._path)
         places = self._places_of.setdefault((what, line), [])
         places += [] if instruction in places else [instruction]
         turn = places.index(instruction)
@@ -256,13 +255,6 @@ class Idle(DispatchMode):
             self.found.pop(key, None)
         else:
             self.found[key] = whole
-
-    def _place(self) -> tuple[int, int]:
-        """Return the line of the task that is being executed, and the instruction: `(2 * i + s) / (a + b + s)` adds twice."""
-        frame = sys._getframe(3)
-        while frame is not None and frame.f_code.co_filename != self._path:
-            frame = frame.f_back  # type: ignore[assignment]
-        return (0, 0) if frame is None else (frame.f_lineno, frame.f_lasti)
 
 
 def told(idle: Collection[str]) -> list[str]:

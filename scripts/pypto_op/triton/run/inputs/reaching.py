@@ -118,7 +118,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
             return
     if has(sides.BESIDE):  # what an optimizer keeps of squares, or of greatest elements, too
         yield f"{WITHIN} tiny squares", partial(_changed, inputs, partial(smaller.shrink_squares, zero=True), scales=True)
-    for power in _TINY if has(sides.BESIDE) else ():
+    # A row of zeros does not show a least scale that is left out; one that lies below it does.
+    for power in _TINY if has(sides.BESIDE) else _TINY[-1:] if has(sides.LOWER) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power, zero=True))
     if has(sides.BESIDE):
         yield f"{WITHIN} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[1]))

@@ -1,20 +1,20 @@
 """Terms of a reference that change its answer by less than the tolerance: `x + 1e-5 * y`, a branch with a scale of 1e-6.
 
-So does a factor that is nearly one, of a decay by `1 - 1e-5`. A kernel that leaves such a term out is within the policy. But its
-error is that very term, and an honest kernel's error, however large, has nothing to do with it. So the reference runs once more
-without each of its small terms, and what the kernel errs by is compared with what that changes.
+So does a factor that is nearly one, of a decay by `1 - 1e-5`, or n / (n - 1) of a variance. A kernel that leaves such a term out
+is within the policy. But its error is that very term, and an honest kernel's error, however large, has nothing to do with it. So
+the reference runs once more without each of its small terms, and what the kernel errs by is compared with what that changes.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.dispatch_mode import DispatchMode, place_in
 from pypto_op.triton.run.inputs.packing import tensors_of
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.trivial import rms, sample
@@ -22,6 +22,12 @@ from pypto_op.triton.run.judging.trivial import rms, sample
 Place = tuple[int, int]
 _SUMS = {"add": 1, "add_": 1, "sub": -1, "sub_": -1}
 _SCALES = frozenset(("mul", "mul_", "div", "div_"))
+_NORMS: dict[str, Callable[[Any], tuple[int, Sequence[int], float]]] = {
+    "native_layer_norm": lambda args: (2, args[1], math.prod(args[1])),
+    "native_group_norm": lambda args: (1, args[4:5], args[4] * args[5] / args[6]),
+}
+"""Their weight's position and shape, and of how many elements they take a variance."""
+_SPREADS = frozenset(("var", "std", *_NORMS))
 _SMALL = 2.0**-6
 """Of the greatest element of one operand: the other one is small where none of its elements is greater.
 
@@ -54,18 +60,15 @@ class Small(DispatchMode):
         """Call the operator, with or without what is small."""
         name = str(func.overloadpacket.__name__)
         kept = _kept(name, args, kwargs or {}) if name in _SUMS else _scaled(args) if name in _SCALES else None
-        place = (0, 0) if kept is None else self._place()
+        kept = _spread(func, name, args, kwargs or {}) if name in _SPREADS else kept
+        place = (0, 0) if kept is None else place_in(self._path)
         if kept is not None:
             self.places.add(place)
         if kept is None or place not in self._drops:
             return func(*args, **(kwargs or {}))
+        if name in _SPREADS:
+            return kept
         return args[0] if name.endswith("_") else kept.clone()
-
-    def _place(self) -> Place:
-        frame = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename != self._path:
-            frame = frame.f_back  # type: ignore[assignment]
-        return (0, 0) if frame is None else (frame.f_lineno, frame.f_lasti)
 
 
 def apart(places: Sequence[Place]) -> list[list[Place]]:
@@ -111,6 +114,21 @@ def _scaled(args: Any) -> torch.Tensor | None:
         return None
     near = 0.0 < abs(args[1] - 1.0) <= _SMALL and args[0].is_floating_point() and args[0].numel() > 1
     return args[0] if near else None
+
+
+def _spread(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Return what divides by n - 1 where the reference divides by n, or the other way round; None of few elements."""
+    if name in _NORMS:
+        position, shape, count = _NORMS[name](args)
+        if count * _SMALL < 1:
+            return None
+        weight = args[0].new_ones(shape) if args[position] is None else args[position]
+        return func(*args[:position], weight * (1 - 1 / count) ** 0.5, *args[position + 1 :], **kwargs)
+    correction = 1 if kwargs.get("correction") is None else kwargs["correction"]
+    if correction not in (0, 1):
+        return None
+    found = func(*args, **{**kwargs, "correction": 1 - correction})
+    return found if args[0].numel() * _SMALL >= found.numel() > 0 else None
 
 
 def _kept(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:

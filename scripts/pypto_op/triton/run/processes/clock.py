@@ -19,6 +19,7 @@ import torch
 from pypto_op.triton.run.inputs import arguments
 from pypto_op.triton.run.inputs.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.inputs.refresh import refresh, ways_of
+from pypto_op.triton.run.processes import tf32
 
 _FLUSH_BYTES = 256 * 1024 * 1024
 _KEPT_BYTES = 2 * 1024**3
@@ -77,7 +78,7 @@ class Clock:
         working = map_tensors(base, same_layout)
         fresh = partial(refresh, working, base, ways=ways_of(base))
         self._reset_memory()
-        with torch.no_grad():
+        with torch.no_grad(), tf32.usual():
             for number, events in enumerate(self._events(message["warmup"])):
                 fresh(number)
                 self._cold()

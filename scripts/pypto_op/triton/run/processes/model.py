@@ -15,6 +15,7 @@ from pypto_op.backends.worker.doubling import Doubled
 from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import Unpackable, dense, map_tensors, on_device, pack, tensors_of, unpack
+from pypto_op.triton.run.processes import tf32
 from pypto_op.triton.run.watching.memory import content
 from pypto_op.vocabulary import Outcome
 
@@ -29,6 +30,7 @@ _COUNT = "num_batches_tracked"
 def prepare(document: dict[str, Any]) -> torch.device:
     """Set this process up for its target and return the device."""
     target = document["device"]["target"]
+    tf32.off(Path(document["file"]))
     if target == "interpret":
         from pypto_op.backends import hostshim
         from pypto_op.triton.run.interpreter import hostdevice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pypto_op.backends.worker.loading import failure_of
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import elements_of, map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.inputs.rehearsed import MOST_ELEMENTS
-from pypto_op.triton.run.judging import remote, small, trivial
+from pypto_op.triton.run.judging import expanded, remote, small, trivial
 from pypto_op.triton.run.processes import model as models
 from pypto_op.vocabulary import Outcome
 
@@ -78,7 +79,7 @@ def rounded(case: Present, message: dict[str, Any]) -> Any:
 
 
 def orders(case: Present, message: dict[str, Any]) -> Any:
-    """Return the outputs for each order of additions that an honest kernel may have (`twins.orders`), computed on the CPU.
+    """Return the outputs for each order that an honest kernel may have (`twins.orders`, `expanded`), computed on the CPU.
 
     One order says little where outputs cancel: which of two is nearer to the truth there is chance.
     """
@@ -89,13 +90,16 @@ def orders(case: Present, message: dict[str, Any]) -> Any:
     if elements_of(case.inputs) > MOST_ELEMENTS:
         return {"outputs": []}
     found = []
+    distances = expanded.Expanded()
     try:
-        for order in ORDERS:
+        for expands, order in itertools.product((False, True), ORDERS):
             model = case.build(seed, cpu)
-            with Reordered(order):
+            with Reordered(order), distances if expands else contextlib.nullcontext():
                 case.warm(model, seed, torch.Tensor.cpu)
                 seed_all(seed)
                 found.append(case.called(model, map_tensors(case.rolled(message["shift"]), torch.Tensor.cpu)))
+            if expands and not distances.used:
+                break
     except BaseException as error:
         raise case.told(error) from None
     return {"outputs": found}
