@@ -123,6 +123,7 @@ def make_spec(shapes, dynamic=("T",), ranges=None, dtypes=("float32", "bfloat16"
         dynamic_axes=tuple(dynamic),
         axis_ranges=ranges or {},
         shape_constraints=(),
+        worded={},
         input_ranges={},
         fixed_inputs=(),
         default_params={},

@@ -69,6 +69,14 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         for name in made.unranged
     ]
     lines += [
+        f"{said}: so SPEC.md's words are read; where they mean something else, say that in its input_ranges"
+        for said in made.worded.values()
+    ]
+    lines += [
+        f"SPEC.md may limit {words}, which is not understood and limits no input: say it in its input_ranges or shape_constraints"
+        for words in made.unread
+    ]
+    lines += [
         f"no call tries that the wrapper refuses `{clause}`: write it in a form of docs/adding-inputs.md, or try it by hand"
         for clause in made.untried
     ]
@@ -80,6 +88,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         )
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
     details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried, "unranged": made.unranged}
+    details |= {"worded": made.worded, "unread": made.unread}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 
