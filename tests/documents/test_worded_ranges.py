@@ -36,6 +36,9 @@ READ = [
     ("0 .. P - 1", "0 <= x, x <= P - 1"),
     ("tokens that count, 1 to S", "1 <= x, x <= S"),
     ("< 0.5", "x < 0.5"),
+    ("probabilities in [0, 1], contiguous", "0 <= x, x <= 1"),
+    ("exponents between 1 and 8", "1 <= x, x <= 8"),
+    ("queries; x never exceeds 30", "x <= 30"),
 ]
 NOT_READ = [
     "values above 10 are clipped",
@@ -47,6 +50,8 @@ NOT_READ = [
     "between 0 and K",
     "never below 1, never below 2",
     "log of values between 0.1 and 1",
+    "rows between 1 and 8",
+    "what the norm of x / 4 never exceeds 1 by",
 ]
 SILENT = [
     "activations, contiguous",
@@ -91,6 +96,8 @@ def test_what_is_no_limit_says_nothing(meaning: str) -> None:
         ("x and y lie between 0 and 1.", ""),
         ("x values are positive; at most 4 for now.", "0 < x"),
         ("x is positive, at most 4.", "0 < x, x <= 4"),
+        ("All exponents `x` lie between 1 and 8.", "1 <= x, x <= 8"),
+        ("The input x never goes below 0.001.", "0.001 <= x"),
         ("x is the logarithm of values between 0.1 and 1.", ""),
         ("- x is negative: the result is 0.", ""),
         ("x is above 8 where the mask is 1.", ""),
@@ -102,6 +109,21 @@ def test_what_is_no_limit_says_nothing(meaning: str) -> None:
 )
 def test_a_sentence_about_an_input_is_read(sentence: str, said: str) -> None:
     assert ", ".join(told("activations", sentence).said) == said
+
+
+@pytest.mark.parametrize(
+    ("sentence", "unread"),
+    [
+        ("A softplus comes before, so x never falls much below 0.001.", True),
+        ("Nobody has seen a model whose x lies outside 1 to 8.", True),
+        ("If x stays above 8, the result is 0.", False),
+        ("The mean of x is at most 8 tokens behind r.", True),
+        ("x = 1 is the mean of 4 rows.", False),
+    ],
+)
+def test_a_sentence_in_another_form_is_told(sentence: str, unread: bool) -> None:
+    found = told("activations", sentence)
+    assert found.said == () and bool(found.unread) is unread
 
 
 def test_the_front_matter_goes_before_words_end_by_end() -> None:

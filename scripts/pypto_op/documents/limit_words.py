@@ -82,8 +82,13 @@ _PHRASES: tuple[tuple[str, Limits], ...] = (
     (r"negative\b", Limits(high="0", open_high=True)),
 )
 _READ = tuple((re.compile(rf"{_IS}(?:{pattern})(?![\w.^*])", re.I), form) for pattern, form in _PHRASES)
+OF_VALUES = (
+    r"(?:values?|entry|entries|elements?|numbers?|(?:log-?)?probabilit(?:y|ies)|activations?|gradients?|weights?|exponents?|logits?|"
+    r"scores?|scales?|factors?|decays?|shares?|coefficients?|cosines?|sines?|temperatures?|variances?|angles?|indices|index|labels?)"
+)
+"""What the values of an input are called; "rows up to 8" is no limit of them."""
 _SUBJECT = re.compile(
-    r"(?:(?:all|each|every|its|their|the|whose)\s+)*(?:it|they|values?|entry|entries|elements?|numbers?)?"
+    rf"(?:(?:all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
     r"(?:\s*\b(?:can|may|must|should|will|shall|has to|have to)(?=\s))?\s*",
     re.I,
 )

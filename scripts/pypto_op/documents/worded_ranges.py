@@ -35,10 +35,14 @@ _ANOTHER = re.compile(
 _REFUSED = re.compile(r"\brais(?:es?|ing)\b|\brefus", re.I)
 _MUST = re.compile(r"\b(must|has to|have to|needs? to|shall)\b", re.I)
 _ABOUT_INPUTS = re.compile(
-    r"(?:the\s+)?(?:(?:values?|entries|elements)\s+of\s+)?(?P<names>\w+(?:(?:\s*,\s*|\s+and\s+)\w+)*?)\s+(?:(?:values?|entries|elements)\s+)?"
+    r"(?:(?:all|each|every|the)\s+)*(?:(?:values?|entries|elements)\s+of\s+|(?:inputs?|tensors?|arguments?|scalars?|parameters?|"
+    rf"{limit_words.OF_VALUES})\s+)?(?P<names>\w+(?:(?:\s*,\s*|\s+and\s+)\w+)*?)\s+(?:(?:values?|entries|elements)\s+)?"
     r"(?P<rest>(?:(?:must|may|can|should|will|shall|has to|have to|always|never|not|cannot|does|do)\s+)*"
     r"(?:is|are|be|lies?|stays?|ranges?|runs?|goes?|gets?|falls?|drops?|rises?|remains?|exceeds?)\b.*)",
     re.I,
+)
+_ALWAYS = re.compile(
+    r"\b(lies?|ranges?|stays?|never|always|bounded|limited|held|kept|at (?:least|most)|no (?:more|less) than)\b", re.I
 )
 """A sentence that begins with inputs and goes on with a verb: "x and r lie between 0 and 1"."""
 
@@ -112,7 +116,7 @@ def _clauses(body: str) -> list[tuple[str, port_table.Row, list[tuple[str, Limit
     sentences = list(_sentences(body))
     found = []
     for name, row in table.items():
-        clauses = [*_of_cell(row.meaning, symbols)]
+        clauses = [*_of_cell(re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning), symbols)]
         clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
         found.append((name, row, list(dict.fromkeys(clauses))))
     return found
@@ -132,6 +136,8 @@ def _of_sentence(
 ) -> Iterator[tuple[str, Limits | None]]:
     """Yield the limits of a sentence that begins with the input; None for what seems to be one."""
     about = _ABOUT_INPUTS.fullmatch(sentence)
+    if about is None and _seems_about(sentence, name):
+        yield sentence, None
     subject = re.findall(r"\w+", re.sub(r"\band\b", ",", about["names"])) if about else []
     if about is None or name not in subject or not set(subject) <= set(names) or ":" in sentence:
         return
@@ -144,6 +150,13 @@ def _of_sentence(
     for part, limits in (first, *others):
         if limits or limit_words.is_hint(part):
             yield f"{name} {part}", None if is_open else limits
+
+
+def _seems_about(sentence: str, name: str) -> bool:
+    """Whether a sentence that is in no known form speaks of an input and of a limit that always holds."""
+    said = re.search(rf"(?<![\w.\\]){re.escape(name)}(?![\w(])(?P<rest>.*)", sentence)
+    is_plain = said and ":" not in sentence and not _HEDGES.search(sentence) and not _REFUSED.search(sentence)
+    return bool(is_plain and said and _ALWAYS.search(said["rest"]) and limit_words.is_hint(said["rest"]))
 
 
 def _parts(text: str) -> Iterator[str]:
