@@ -38,6 +38,7 @@ READ = [
     ("< 0.5", "x < 0.5"),
     ("probabilities in [0, 1], contiguous", "0 <= x, x <= 1"),
     ("exponents between 1 and 8", "1 <= x, x <= 8"),
+    ("of the model before, likewise between -30 and 0", "-30 <= x, x <= 0"),
     ("queries; x never exceeds 30", "x <= 30"),
 ]
 NOT_READ = [

@@ -88,7 +88,7 @@ OF_VALUES = (
 )
 """What the values of an input are called; "rows up to 8" is no limit of them."""
 _SUBJECT = re.compile(
-    rf"(?:(?:all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
+    rf"(?:(?:likewise|also|again|all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
     r"(?:\s*\b(?:can|may|must|should|will|shall|has to|have to)(?=\s))?\s*",
     re.I,
 )

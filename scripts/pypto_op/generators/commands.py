@@ -68,10 +68,9 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         f"shape_constraints (`-2 <= {name} <= 2`)"
         for name in made.unranged
     ]
-    lines += [
-        f"{said}: so SPEC.md's words are read; where they mean something else, say that in its input_ranges"
-        for said in made.worded.values()
-    ]
+    if made.worded:
+        said = "; ".join(made.worded.values())
+        lines.append(f"limits that SPEC.md says in words alone: {said}; what they do not mean is said in its input_ranges")
     lines += [
         f"SPEC.md may limit {words}, which is not understood and limits no input: say it in its input_ranges or shape_constraints"
         for words in made.unread
