@@ -98,6 +98,32 @@ def test_near_ties_of_an_order_may_fall_either_way() -> None:
     assert not torch.equal(nearest(chosen.roll(1, -1), answers), chosen.roll(1, -1))
 
 
+def best_before(score: torch.Tensor, steps: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
+    """Return the first row that reaches the maximum of a column, as a golden that promises the first of equal ones writes it."""
+    candidates = score.float().unsqueeze(2) + steps.float() + 0.0 * said.float().unsqueeze(1)
+    best = candidates.amax(dim=1)
+    rows = torch.arange(steps.shape[0]).reshape(1, -1, 1)
+    return torch.where(candidates == best.unsqueeze(1), rows, steps.shape[0]).amin(dim=1).to(torch.int32)
+
+
+def test_the_place_of_a_maximum_that_is_found_by_equality_may_be_a_neighbour_within_rounding() -> None:
+    """A right Viterbi step that adds what is said of a state before the maximum was refused."""
+    score, steps, said = 1e5 * noise(256, 1, seed=7) + noise(256, 32), noise(32, 32, seed=1), 30.0 * noise(256, 32, seed=2)
+    golden = best_before(score, steps, said)
+    honest = (score.unsqueeze(2) + (steps + said.unsqueeze(1))).argmax(dim=1).to(torch.int32)
+    answers = [golden, *(way[0] for way in ways(best_before, score, steps, said))]
+    assert 0 < int((honest != golden).sum()) < 64, "the two forms part somewhere, or this shows nothing"
+    assert torch.equal(nearest(honest, answers), honest)
+    for wrong in (golden.roll(1, 0), (golden + 1) % 32, best_before(score, steps.T, said)):
+        assert int((nearest(wrong, answers) != wrong).sum()) > golden.numel() // 2
+
+
+def test_equal_numbers_without_rounding_have_one_first() -> None:
+    values = torch.randint(0, 4, (64, 16), generator=torch.Generator().manual_seed(0)).float()
+    found = ways(lambda x: torch.where(x == x.amax(1, keepdim=True), torch.arange(16), 16).amin(1), values)
+    assert all(torch.equal(way[0].long(), values.argmax(1)) for way in found)
+
+
 def nucleus(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Keep the probabilities down to the one before which less than 0.7 lies; count them."""
     p = torch.softmax(x.float(), -1)

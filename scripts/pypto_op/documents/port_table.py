@@ -1,4 +1,4 @@
-"""The table of SPEC.md's section 5: what goes in and comes out, with shape, dtype and the range that its meaning tells.
+"""The table of SPEC.md's section 5: what goes in and comes out, with shape, dtype and what it means.
 
 It is written for people, so a cell that says something else than expected is no fault: it tells nothing.
 """
@@ -16,7 +16,6 @@ from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
 _SHAPE = re.compile(r"\[([^\[\]]*)\]\Z")
 _SAME = re.compile(r"(?:dtype of|as|same as)\s+(\w+)\Z", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:python\s+)?(bool|int|float)\Z", re.IGNORECASE)
-_INTERVAL = re.compile(r"\b(?:in|within)\s+([\[(][^,\[\]()]+,[^,\[\]()]+[\])])")
 _UNLIMITED = re.compile(
     r"(?:may be |is |can be )?any (?:(?:finite|real|python|floating) )*(?:number|real|value|float)|un(?:bounded|limited)"
     r"|(?:no|without(?: an?)?) (?:limit|bound)s?",
@@ -36,8 +35,8 @@ class Row:
     shape: str  # as module_interfaces.yaml has it, `[B, S]` or `[]`; "" where the cell is no shape
     dtype: str  # the one dtype that the cell names; "" where it names none, or several
     like: str  # the tensor whose dtype it has; "" for none
-    interval: str  # the range that its meaning tells as an interval, `[0, 1)`; "" for none
     is_unlimited: bool  # its meaning says that any number will do, and names no limit beside
+    meaning: str  # what the table says of it for people
 
 
 def rows(body: str) -> dict[str, Row]:
@@ -71,14 +70,14 @@ def dtype_of(name: str, known: Mapping[str, Row]) -> str:
 
 
 def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
-    same, interval = _SAME.match(dtype), _INTERVAL.search(meaning)
+    same = _SAME.match(dtype)
     return Row(
         "output" in kind.casefold(),
         _shape(shape),
         _dtype(dtype),
         same[1] if same else "",
-        interval[1] if interval else "",
         not _LIMITS.search(meaning) and any(_UNLIMITED.fullmatch(part.strip()) for part in re.split(r"[,;.:()]", meaning)),
+        meaning,
     )
 
 

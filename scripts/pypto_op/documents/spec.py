@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import constraints, front_matter, markdown, port_table, ranges, rows, schema
+from pypto_op.documents import front_matter, markdown, port_table, ranges, rows, schema, worded_ranges
 from pypto_op.documents.policy import Policy
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
+from pypto_op.documents.worded_ranges import Worded
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import DTYPE_ALIASES
 
@@ -33,8 +34,9 @@ class Spec:
     p0_shapes: tuple[P0Shape, ...]  # the shapes that must work, as written (`P0Shape`)
     dynamic_axes: tuple[str, ...]  # names of the axes whose length is known at run time only
     axis_ranges: Mapping[str, tuple[int, int]]  # (least, greatest) length of dynamic axes that name one
-    # sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons
+    # sentences or expressions for people; what `input_ranges`, and then words, say stands behind them, as comparisons
     shape_constraints: tuple[str, ...]
+    worded: Mapping[str, Worded]  # input -> limits that words alone say
     input_ranges: Mapping[str, Any]  # input -> its interval, and what holds for its rows, as written
     fixed_inputs: tuple[str, ...]  # inputs that are tables: the same for every seed
     default_params: Mapping[str, Any]  # scalar parameter -> default value
@@ -65,7 +67,7 @@ def load(path: Path | str) -> Spec:
     """
     document = front_matter.load(path, "spec")
     schema.raise_first(list(_contradictions(document.data)), file=document.path)
-    return _build(document.data, document.path)
+    return _build(document)
 
 
 def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
@@ -79,8 +81,8 @@ def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
         return found
     found += _contradictions(document.data)
     try:
-        built = _build(document.data, document.path)
-        found += [*([] if is_copy else _too_fine(built, document.body)), *_in_table_only(built, document.body)]
+        built = _build(document)
+        found += [] if is_copy else _too_fine(built, document.body)
     except ContractError as error:
         found.append(Finding.of(error))
     if document.data["op_name"] not in document.body:
@@ -110,15 +112,6 @@ def unlimited(path: Path | str) -> frozenset[str]:
     return frozenset(endless | {name for name in free if ranges.of(spec.shape_constraints, name) == ranges.Range()})
 
 
-def _in_table_only(spec: Spec, body: str) -> Iterator[Finding]:
-    """A range that stands in section 5's table alone: inputs are drawn, and judged, by the front matter's."""
-    for name, row in port_table.rows(body).items():
-        told = name in spec.input_ranges or constraints.mentioned(spec.shape_constraints, name)
-        if row.interval and not row.is_output and not told:
-            remedy = f'write `input_ranges: {{{name}: "{row.interval}"}}` in the front matter, from which inputs are drawn'
-            yield Finding("section 5", f"the range {row.interval} of {name} stands in the table alone: {remedy}")
-
-
 def _too_fine(spec: Spec, body: str) -> Iterator[Finding]:
     """Two right kernels may differ by one unit in the last place of a rounded output: a tolerance must let that pass."""
     for dtype in spec.supported_dtypes:
@@ -143,7 +136,9 @@ def _output_dtypes(dtype: str, body: str) -> str:
     return dtype
 
 
-def _build(data: Mapping[str, Any], path: Path) -> Spec:
+def _build(document: front_matter.Document) -> Spec:
+    data = document.data
+    worded = worded_ranges.of(document.body, data)
     axes = {axis: (low, high) for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items()}
     input_ranges = data.get("input_ranges", {})
     return Spec(
@@ -152,11 +147,16 @@ def _build(data: Mapping[str, Any], path: Path) -> Spec:
         p0_shapes=tuple(data["p0_shapes"]),
         dynamic_axes=tuple(data.get("dynamic_axes", [])),
         axis_ranges=axes,
-        shape_constraints=(*data.get("shape_constraints", []), *ranges.comparisons(input_ranges)),
+        shape_constraints=(
+            *data.get("shape_constraints", []),
+            *ranges.comparisons(input_ranges),
+            *(line for told in worded.values() for line in told.said),
+        ),
+        worded=worded,
         input_ranges=input_ranges,
         fixed_inputs=tuple(data.get("fixed_inputs", [])),
         default_params=data.get("default_params", {}),
-        _policy=policy_of(data["tolerance"], file=path),
+        _policy=policy_of(data["tolerance"], file=document.path),
     )
 
 

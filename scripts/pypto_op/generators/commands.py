@@ -73,6 +73,13 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         f"shape_constraints (`-2 <= {name} <= 2`)"
         for name in made.unranged
     ]
+    if made.worded:
+        said = "; ".join(made.worded.values())
+        lines.append(f"limits that SPEC.md says in words alone: {said}; what they do not mean is said in its input_ranges")
+    lines += [
+        f"SPEC.md may limit {words}, which is not understood and limits no input: say it in its input_ranges or shape_constraints"
+        for words in made.unread
+    ]
     lines += [
         f"no call tries that the wrapper refuses `{clause}`: write it in a form of docs/adding-inputs.md, or try it by hand"
         for clause in made.untried
@@ -82,6 +89,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         lines.append(_what_the_golden_asks(made))
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
     details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried, "unranged": made.unranged}
+    details |= {"worded": made.worded, "unread": made.unread}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 

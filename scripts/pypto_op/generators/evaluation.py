@@ -15,6 +15,7 @@ from pypto_op.documents import suite as suite_document
 from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.spec import Spec
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
 from pypto_op.generators.cases import far_ends, one_number, whole_numbers
@@ -48,6 +49,8 @@ class Made:
         unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
         untried: what SPEC.md says that the wrapper refuses, in words of which no call was made.
         unranged: float scalars of which SPEC.md names no range, so that no other sign of theirs is tried.
+        worded: inputs whose limits SPEC.md says in words alone, with what was made of them.
+        unread: words of SPEC.md that may limit an input and could not be read, each behind the input's name.
     """
 
     files: list[Outcome]
@@ -59,6 +62,8 @@ class Made:
     unlimited: list[str] = field(default_factory=list)
     untried: list[str] = field(default_factory=list)
     unranged: list[str] = field(default_factory=list)
+    worded: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
@@ -98,7 +103,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
-    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, _unranged(sources))
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, _unranged(sources), *_worded(sources.spec))
 
 
 @dataclass(frozen=True)
@@ -188,6 +193,12 @@ def _unranged(sources: Sources) -> list[str]:
     """Return the float scalars of which SPEC.md names no range, nor says that they may be any number."""
     said, names = sources.spec.shape_constraints, (name for name in defaults(sources) if name not in sources.free)
     return [name for name in names if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
+
+
+def _worded(spec: Spec) -> tuple[dict[str, str], list[str]]:
+    """Return what limits words gave inputs, and the words that gave none."""
+    read = {name: f"{' and '.join(told.said)} (`{', '.join(told.words)}`)" for name, told in spec.worded.items() if told.said}
+    return read, [f"{name} by `{words}`" for name, told in spec.worded.items() for words in told.unread]
 
 
 def _sized(sources: Sources) -> dict[str, tuple[str, str]]:

@@ -26,15 +26,17 @@ def within(values, dtype, ends, rows=None):
     low, high, open_low, open_high = ends
     least, greatest = low > -float("inf"), high < float("inf")
     width = high - low
-    folded = values.to(torch.float32)
+    plain = values.to(torch.float32)
+    folded = plain
     if least and greatest:
-        turned = (folded - low).clamp(-(2.0**20) * width, 2.0**20 * width)  # a quotient beyond float32 would be NaN
-        folded = low + (width - (torch.remainder(turned, 2.0 * width) - width).abs()) if width else torch.full_like(folded, low)
+        turned = (plain - low).clamp(-(2.0**20) * width, 2.0**20 * width)  # a quotient beyond float32 would be NaN
+        folded = low + (width - (torch.remainder(turned, 2.0 * width) - width).abs()) if width else torch.full_like(plain, low)
     elif least:
-        folded = low + (folded - low).abs()
+        folded = low + (plain - low).abs()
     elif greatest:
-        folded = high - (high - folded).abs()
-    folded = torch.where(torch.isfinite(values), folded, values.to(torch.float32)).to(dtype)
+        folded = high - (high - plain).abs()
+    stays = ((plain >= low) & (plain <= high)) | ~torch.isfinite(plain)  # beside a far end 1e-3 would lose its digits
+    folded = torch.where(stays, plain, folded).to(dtype)
     step = torch.finfo(dtype).eps  # what rounding took over an end, or onto an open one, goes back by a step
     span = min(width, 1.0)
     wide = folded.to(torch.float32)

@@ -58,7 +58,8 @@ class Doubled(TorchFunctionMode):
             return self._call(func, args, kwargs)
         name = decisions.name_of(func)
         step = self._next(name)
-        in_place = getattr(func, "__name__", "").endswith("_") and name not in decisions.WRITES and name != func.__name__
+        called = getattr(func, "__name__", "")  # `==` is called __eq__, which writes nothing
+        in_place = called.endswith("_") and not called.endswith("__") and name not in decisions.WRITES and name != called
         if step is None or not step.counts or in_place:
             return self._call(func, args, kwargs)
         plain, args = args, self._tied(step, args, kwargs)
@@ -66,6 +67,8 @@ class Doubled(TorchFunctionMode):
             result = self._call(func, args, kwargs)
             result = near_ties.as_they_were(result, step, args[0] if args else None, plain[0] if plain else None, plain, kwargs)
             alike = near_ties.alike(step, plain)
+            if alike is not None and (other := near_ties.other_extreme(step, plain, alike, self._way)) is not None:
+                return other
             return result if alike is None else torch.where(alike, func(*plain, **kwargs), result)
         at = next(iter(step.operands))
         value = args[at]

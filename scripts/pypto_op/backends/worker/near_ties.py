@@ -151,6 +151,31 @@ def alike(step: Step, args: Sequence[Any]) -> torch.Tensor | None:
     return same if bool(same.any()) else None
 
 
+def other_extreme(step: Step, args: Sequence[Any], same: torch.Tensor, way: int) -> torch.Tensor | None:
+    """Return where a value is its line's extreme as one way has it, for `x == x.amax(dim)`; None where nothing lies near a tie.
+
+    Such a golden asks which place has the maximum, as argmax does. Another kernel may find it at the one that comes next here,
+    at the second one, and so on, where they lie within rounding. What equals the extreme to the last bit keeps its order.
+
+    Args:
+        same: where both sides are one number (`alike`).
+        way: 0 for what the golden says.
+    """
+    if step.name != "eq" or not way or sorted(step.operands) != [0, 1]:
+        return None
+    at = 0 if args[0].numel() >= args[1].numel() else 1
+    values, extreme = args[at], args[1 - at]
+    sizes = (1,) * (values.dim() - extreme.dim()) + tuple(extreme.shape)
+    dims = [dim for dim, size in enumerate(sizes) if size < values.shape[dim]]
+    reach = reach_of(values, step.operands[at])
+    if len(dims) != 1 or same.shape != values.shape or reach is None or not bool(same.any(dim=dims[0]).all()):
+        return None
+    apart = torch.where(same, torch.inf, (values - extreme).abs())
+    places = apart.argsort(dim=dims[0], stable=True).narrow(dims[0], min(way, values.shape[dims[0]]) - 1, 1)
+    taken = torch.zeros_like(same).scatter(dims[0], places, True) & (apart <= reach)
+    return torch.where(taken.any(dim=dims[0], keepdim=True), taken, same)
+
+
 def _signs(wide: torch.Tensor, way: int, number: int, drawn: bool) -> torch.Tensor | float:
     """Return how much of its reach each value moves by; a 16-bit rounding moves up as often as down."""
     if way == 0:

@@ -54,13 +54,13 @@ def small(maker: Maker) -> Iterator[Case]:
 
 
 def _free(sources: Sources) -> Iterator[str]:
-    """Yield the floating tensors that SPEC.md lets be small: a range with two ends is folded, and holds no number so small."""
+    """Yield the floating tensors that SPEC.md lets be small: where 0 is one of two ends, shares and codes, nobody means it."""
     half = {port.name for port in sources.tensors if port.dtype == "float16"} - set(sources.following)
     for name in sources.floating:
         kept = ranges.of(sources.spec.shape_constraints, name, sources.p0_sizes()[0])
-        open_ended = math.isinf(kept.low) or math.isinf(kept.high)
+        around = math.isinf(kept.low) or math.isinf(kept.high) or kept.low < 0.0 < kept.high
         fixed = name in sources.spec.fixed_inputs or sources.spec.rows.get(name, Rows()).measure
-        if open_ended and kept.low <= 0.0 <= kept.high and not fixed and name not in half and name not in sources.shares:
+        if around and kept.low <= 0.0 <= kept.high and not fixed and name not in half and name not in sources.shares:
             yield name
 
 

@@ -1,0 +1,180 @@
+"""Limits of inputs that SPEC.md says in words alone, in the table of section 5 or in a sentence about the input.
+
+People write "values lie between 0.001 and about 100" and leave the front matter as it is. Inputs that break such a limit refuse
+right kernels, so it counts like `input_ranges`, for each end that the front matter says nothing of. What looks like a limit and
+is none of the known forms is told, not guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from pypto_op.documents import constraints, limit_words, markdown, port_table, ranges
+from pypto_op.documents.limit_words import Limits
+
+_INTERVAL = r"[\[(][^,\[\]()]+,[^,\[\]()]+[\])]"
+_PARTS = re.compile(rf"(?P<whole>{_INTERVAL})|[;:(),]|(?<!\.)\.(?=\s|$)")
+_SENTENCES = re.compile(r"(?<!\.)\.(?=\s|$)|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")
+_BULLET = re.compile(r"^(?:[-*+]|\d+\.)\s+")
+_HEDGES = re.compile(
+    r"\b(except|unless|apart from|save for|usual(?:ly)?|typical(?:ly)?|mostly|mainly|often|normally|sometimes|rarely|almost|"
+    r"nearly always|expected|where|when|if|clipped|clamped|ignored)\b",
+    re.I,
+)
+"""Beside such a word a limit is none, or one of something else."""
+_ANOTHER = re.compile(
+    r"(?:or|else|and)\b(?!\s+(?:less|more|above|below|at (?:least|most)|up to|never|not)\b)|[-+]?\d\S*(?:$|\s(?!by default))",
+    re.I,
+)
+"""A clause beside the limit that widens it ("0 to V - 1, or -1 for padding"), or may."""
+_REFUSED = re.compile(r"\brais(?:es?|ing)\b|\brefus", re.I)
+_MUST = re.compile(r"\b(must|has to|have to|needs? to|shall)\b", re.I)
+_ABOUT_INPUTS = re.compile(
+    r"(?:(?:all|each|every|the)\s+)*(?:(?:values?|entries|elements)\s+of\s+|(?:inputs?|tensors?|arguments?|scalars?|parameters?|"
+    rf"{limit_words.OF_VALUES})\s+)?(?P<names>\w+(?:(?:\s*,\s*|\s+and\s+)\w+)*?)\s+(?:(?:values?|entries|elements)\s+)?"
+    r"(?P<rest>(?:(?:must|may|can|should|will|shall|has to|have to|always|never|not|cannot|does|do)\s+)*"
+    r"(?:is|are|be|lies?|stays?|ranges?|runs?|goes?|gets?|falls?|drops?|rises?|remains?|exceeds?)\b.*)",
+    re.I,
+)
+_ALWAYS = re.compile(
+    r"\b(lies?|ranges?|stays?|never|always|bounded|limited|held|kept|at (?:least|most)|no (?:more|less) than)\b", re.I
+)
+"""A sentence that begins with inputs and goes on with a verb: "x and r lie between 0 and 1"."""
+
+
+@dataclass(frozen=True)
+class Worded:
+    """What SPEC.md says in words of one input.
+
+    Attributes:
+        said: the limits as comparisons, for the ends that the front matter leaves open.
+        words: the clauses that say so.
+        unread: clauses that look like a limit and could not be read, where the front matter says nothing of the input.
+    """
+
+    said: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def of(body: str, data: Mapping[str, Any]) -> dict[str, Worded]:
+    """Return what the body of SPEC.md says of inputs in words, by name; nothing of inputs of which it says none.
+
+    Args:
+        body: the text behind the front matter.
+        data: the front matter.
+    """
+    said = (*data.get("shape_constraints", []), *ranges.comparisons(data.get("input_ranges", {})))
+    defaults = data.get("default_params", {})
+    found = {}
+    for name, row, clauses in _clauses(body):
+        if name in data.get("input_ranges", {}):
+            continue
+        told = _told(name, row.shape != "[]", clauses, _sides(said, name), defaults.get(name))
+        found.update({name: told} if told != Worded() else {})
+    return found
+
+
+def _told(name: str, is_tensor: bool, clauses: list[tuple[str, Limits | None]], known: set[str], default: object) -> Worded:
+    """Return what clauses say of an input, of which the front matter says the sides in `known`."""
+    words = tuple(text for text, limits in clauses if limits)
+    unread = tuple(text for text, limits in clauses if limits is None)
+    limits: Limits | None = Limits()
+    for _, more in clauses:
+        limits = limits.within(more) if limits and more else limits
+    if limits and limits.reach and is_tensor and "low" not in known and not limits.high.startswith("-"):
+        limits = replace(limits, low=f"-{limits.high}", reach=False)
+    said = [] if limits is None else limits.of("it")
+    is_number = type(default) in (int, float)
+    if limits is None or (is_number and not ranges.of(said, "it").holds(float(default))):  # type: ignore[arg-type]
+        return Worded() if known else Worded(unread=words)
+    left = replace(limits, low="" if "low" in known else limits.low, high="" if "high" in known else limits.high)
+    return Worded(tuple(left.of(name)), words if left.of(name) else (), () if known else unread)
+
+
+def _sides(said: Iterable[str], name: str) -> set[str]:
+    """Return which ends of an input comparisons name; both where they name it otherwise."""
+    found: set[str] = set()
+    for left, op, right in constraints.comparisons(said):
+        for one, is_left in ((left, True), (right, False)):
+            if isinstance(one, ast.Name) and one.id == name:
+                lower = isinstance(op, (ast.Gt, ast.GtE)) if is_left else isinstance(op, (ast.Lt, ast.LtE))
+                found |= {"low"} if lower else {"high"} if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) else {"low", "high"}
+    return found
+
+
+@lru_cache(maxsize=32)
+def _clauses(body: str) -> list[tuple[str, port_table.Row, list[tuple[str, Limits | None]]]]:
+    """Return each input with the clauses that are, or seem to be, limits of it."""
+    table = {name: row for name, row in port_table.rows(body).items() if not row.is_output}
+    symbols = {word for row in table.values() for word in re.findall(r"[A-Za-z_]\w*", row.shape)}
+    sentences = list(_sentences(body))
+    found = []
+    for name, row in table.items():
+        clauses = [*_of_cell(re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning), symbols)]
+        clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
+        found.append((name, row, list(dict.fromkeys(clauses))))
+    return found
+
+
+def _of_cell(meaning: str, symbols: Collection[str]) -> Iterator[tuple[str, Limits | None]]:
+    """Yield each limit of a cell, None for what seems to be one; None for all where another clause may take them back."""
+    read = [(part, limit_words.clause(part, symbols)) for part in _parts(meaning)]
+    is_open = _HEDGES.search(meaning) or any(limits is None and _ANOTHER.match(part) for part, limits in read)
+    for part, limits in read:
+        if limits or limit_words.is_hint(part):
+            yield part, None if is_open else limits
+
+
+def _of_sentence(
+    sentence: str, name: str, names: Collection[str], symbols: Collection[str]
+) -> Iterator[tuple[str, Limits | None]]:
+    """Yield the limits of a sentence that begins with the input; None for what seems to be one."""
+    about = _ABOUT_INPUTS.fullmatch(sentence)
+    if about is None and _seems_about(sentence, name):
+        yield sentence, None
+    subject = re.findall(r"\w+", re.sub(r"\band\b", ",", about["names"])) if about else []
+    if about is None or name not in subject or not set(subject) <= set(names) or ":" in sentence:
+        return
+    if _REFUSED.search(sentence) and not _MUST.search(sentence):
+        return
+    first, *others = [(part, limit_words.clause(part, symbols)) for part in _parts(about["rest"])]
+    is_open = _HEDGES.search(sentence) or any(
+        limits is None and _ANOTHER.match(part) and not _REFUSED.search(part) for part, limits in others
+    )
+    for part, limits in (first, *others):
+        if limits or limit_words.is_hint(part):
+            yield f"{name} {part}", None if is_open else limits
+
+
+def _seems_about(sentence: str, name: str) -> bool:
+    """Whether a sentence that is in no known form speaks of an input and of a limit that always holds."""
+    said = re.search(rf"(?<![\w.\\]){re.escape(name)}(?![\w(])(?P<rest>.*)", sentence)
+    is_plain = said and ":" not in sentence and not _HEDGES.search(sentence) and not _REFUSED.search(sentence)
+    return bool(is_plain and said and _ALWAYS.search(said["rest"]) and limit_words.is_hint(said["rest"]))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield what stands between commas, colons and brackets, but for those of an interval."""
+    at = 0
+    for cut in (*_PARTS.finditer(text), None):
+        if cut is None or not cut["whole"]:
+            part = re.sub(r"^\s*(?:and|but)\s+", "", text[at : cut.start() if cut else None]).strip()
+            at = cut.end() if cut else at
+            if part:
+                yield part
+
+
+def _sentences(body: str) -> Iterator[str]:
+    """Yield the sentences of the text outside code, tables and headings."""
+    lines = [line for line in markdown.Markdown(body).visible.split("\n") if not line.lstrip().startswith(("|", "$$"))]
+    text = "\n".join("" if line.startswith("#") else line for line in lines)
+    for part in _SENTENCES.split(text):
+        plain = " ".join(part.replace("`", "").replace("$", "").split())
+        if plain := _BULLET.sub("", plain):
+            yield plain

@@ -1,0 +1,144 @@
+"""Limits that SPEC.md says in words: read where they are nothing else, told where they are not, and never guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pypto_op.documents import limit_words, worded_ranges
+
+TABLE = "## 5. Inputs\n\n| name | kind | shape | dtype | meaning |\n|---|---|---|---|---|\n{}\n\n## 9. Edge cases\n\n{}\n"
+READ = [
+    ("values lie between 0.001 and about 100", "0.001 <= x, x <= 100"),
+    ("never below 1 and never above 8", "1 <= x, x <= 8"),
+    ("values are never less than 1e-3, and at most ~2", "0.001 <= x, x <= 2"),
+    ("positive", "0 < x"),
+    ("always positive, never more than 10", "0 < x, x <= 10"),
+    ("not negative", "0 <= x"),
+    ("non-negative", "0 <= x"),
+    ("never positive", "x <= 0"),
+    ("0 or less", "x <= 0"),
+    ("above 0, up to 0.01", "0 < x, x <= 0.01"),
+    ("1e-6 by default, above 0, at most 1", "0 < x, x <= 1"),
+    ("from 1 on", "1 <= x"),
+    ("at least a thousandth", "0.001 <= x"),
+    ("up to about 1e4", "-10000 <= x, x <= 10000"),
+    ("magnitudes up to 10^4", "-10000 <= x, x <= 10000"),
+    ("at most 8 in magnitude", "-8 <= x, x <= 8"),
+    ("within ±30", "-30 <= x, x <= 30"),
+    ("ranges from -4 to 0", "-4 <= x, x <= 0"),
+    ("between −30 and zero", "-30 <= x, x <= 0"),
+    ("they never exceed 30", "x <= 30"),
+    ("does not exceed 30, and is not below -30", "-30 <= x, x <= 30"),
+    ("in (0, 1]", "0 < x, x <= 1"),
+    ("smaller than 2**-3", "x < 0.125"),
+    ("0 .. P - 1", "0 <= x, x <= P - 1"),
+    ("tokens that count, 1 to S", "1 <= x, x <= S"),
+    ("< 0.5", "x < 0.5"),
+    ("probabilities in [0, 1], contiguous", "0 <= x, x <= 1"),
+    ("exponents between 1 and 8", "1 <= x, x <= 8"),
+    ("of the model before, likewise between -30 and 0", "-30 <= x, x <= 0"),
+    ("queries; x never exceeds 30", "x <= 30"),
+]
+NOT_READ = [
+    "values above 10 are clipped",
+    "usually between 0 and 1",
+    "between 0 and 1, except in padding",
+    "0 to S - 1, or -1 for padding",
+    "up to 100 where the mask is 1",
+    "at most 8 rows",
+    "between 0 and K",
+    "never below 1, never below 2",
+    "log of values between 0.1 and 1",
+    "rows between 1 and 8",
+    "what the norm of x / 4 never exceeds 1 by",
+]
+SILENT = [
+    "activations, contiguous",
+    "the positive key of each query",
+    "1 where a token counts, else 0",
+    "a matrix of [S, P]",
+    "from the first pass",
+]
+
+
+def told(meaning: str, sentence: str = "", **front: Any) -> worded_ranges.Worded:
+    rows = [("x", "input", meaning), ("r", "input", ""), ("y", "output", "new")]
+    table = "\n".join(f"| {name} | {kind} | [S, P] | float32 | {cell} |" for name, kind, cell in rows)
+    return worded_ranges.of(TABLE.format(table, sentence), front).get("x", worded_ranges.Worded())
+
+
+@pytest.mark.parametrize(("meaning", "said"), READ)
+def test_a_limit_in_words_is_a_limit(meaning: str, said: str) -> None:
+    """A pooling by powers had no suite, and an optimiser step was tried beyond the words "up to 1e6"."""
+    assert ", ".join(told(meaning).said) == said
+    assert told(meaning).words and not told(meaning).unread
+
+
+@pytest.mark.parametrize("meaning", NOT_READ)
+def test_what_may_mean_something_else_is_told_and_not_guessed(meaning: str) -> None:
+    assert told(meaning).said == () and told(meaning).unread
+
+
+@pytest.mark.parametrize("meaning", SILENT)
+def test_what_is_no_limit_says_nothing(meaning: str) -> None:
+    assert told(meaning) == worded_ranges.Worded()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("- `x` is never below 1 and never above 8. x = 1 is the mean.", "1 <= x, x <= 8"),
+        ("The values of x lie between\n  -4 and 4.", "-4 <= x, x <= 4"),
+        ("x must lie between 0.25 and 8, else the wrapper raises ValueError.", "0.25 <= x, x <= 8"),
+        ("y is never below 1.", ""),
+        ("x and r lie between 0 and 1.", "0 <= x, x <= 1"),
+        ("x and y lie between 0 and 1.", ""),
+        ("x values are positive; at most 4 for now.", "0 < x"),
+        ("x is positive, at most 4.", "0 < x, x <= 4"),
+        ("All exponents `x` lie between 1 and 8.", "1 <= x, x <= 8"),
+        ("The input x never goes below 0.001.", "0.001 <= x"),
+        ("x is the logarithm of values between 0.1 and 1.", ""),
+        ("- x is negative: the result is 0.", ""),
+        ("x is above 8 where the mask is 1.", ""),
+        ("Where x is below 0, the result is 0.", ""),
+        ("- x is above 8; the wrapper raises ValueError.", ""),
+        ("x above 8 raises ValueError.", ""),
+        ("x is at most 8 tokens long.", ""),
+    ],
+)
+def test_a_sentence_about_an_input_is_read(sentence: str, said: str) -> None:
+    assert ", ".join(told("activations", sentence).said) == said
+
+
+@pytest.mark.parametrize(
+    ("sentence", "unread"),
+    [
+        ("A softplus comes before, so x never falls much below 0.001.", True),
+        ("Nobody has seen a model whose x lies outside 1 to 8.", True),
+        ("If x stays above 8, the result is 0.", False),
+        ("The mean of x is at most 8 tokens behind r.", True),
+        ("x = 1 is the mean of 4 rows.", False),
+    ],
+)
+def test_a_sentence_in_another_form_is_told(sentence: str, unread: bool) -> None:
+    found = told("activations", sentence)
+    assert found.said == () and bool(found.unread) is unread
+
+
+def test_the_front_matter_goes_before_words_end_by_end() -> None:
+    assert told("between 0 and 8", shape_constraints=["1 <= x"]).said == ("x <= 8",)
+    assert told("between 0 and 8", input_ranges={"x": "[2, 4]"}) == worded_ranges.Worded()
+    assert told("at most 8 rows", shape_constraints=["x <= 4"]) == worded_ranges.Worded()
+
+
+def test_a_default_outside_shows_that_something_else_is_meant() -> None:
+    assert told("above 0, up to 4", default_params={"x": 1.0}).said == ("0 < x", "x <= 4")
+    assert told("above 0, up to 4", default_params={"x": 0.0}).unread == ("above 0", "up to 4")
+
+
+def test_a_number_is_one_with_its_exponent() -> None:
+    assert limit_words.clause("up to 1e", ()) is None
+    assert limit_words.clause("below 0x10", ()) is None
+    assert limit_words.clause("at most 65504", ()) == limit_words.Limits(high="65504")
