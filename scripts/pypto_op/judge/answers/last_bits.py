@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from pypto_op.backends.base import RunResult
-from pypto_op.compare import TensorComparison
 from pypto_op.documents.policy import Policy
-from pypto_op.judge.answers.other_rounding import LAST_BITS
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -23,6 +21,10 @@ if TYPE_CHECKING:
 
 HALF_A_UNIT = 2.0**-24
 """What rounding a product to float32 may change of it."""
+
+_STEP = 64.0
+"""Inputs are moved by so many halves of a unit, and what that changes is divided by as many. A comparison that an input meets
+exactly turns for any step, so what it changes counts little: `>` for `>=` stays wrong."""
 
 _DRAWS, _ROUNDINGS = 4, 4.0
 """So often inputs are moved, each element up or down by chance; and so many such changes are right beside the greatest seen."""
@@ -49,44 +51,50 @@ def answers(golden: Callable[..., RunResult], inputs: Sequence[Value]) -> list[O
     return found
 
 
-def explain(
-    leaf: TensorComparison,
-    actual: torch.Tensor,
-    expected: torch.Tensor,
-    policy: Policy,
-    moved: Callable[[], Sequence[torch.Tensor]],
-) -> bool:
-    """Return whether what few elements are off by, beyond a tolerance, is what last bits of the inputs change there.
+def few_off(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> torch.Tensor | None:
+    """Return which elements of an output a policy refuses, where they are few; None where they are many.
 
-    Args:
-        leaf: the comparison; it failed.
-        expected: what it was compared with, of the same shape.
-        policy: the tolerance, of no twins.
-        moved: gives the output as `answers` has it; not asked where more is wrong than that.
+    Under a tolerance of `atol` and `rtol` these are the ones beyond it. Another policy speaks of the whole output: then the ones
+    whose error is greatest beside what they are.
     """
+    if not actual.is_floating_point() or not actual.numel():
+        return None
     numbers = policy.for_dtype(str(actual.dtype))
-    if leaf.special_mismatch_count or leaf.zero_output or leaf.constant_output or not set(numbers) <= {"atol", "rtol"}:
-        return False
-    if not actual.is_floating_point() or leaf.out_of_tolerance_count > max(1.0, _FEW * actual.numel()):
-        return False
-    found = [one.to(torch.float64) for one in moved()]
-    if not found or any(one.shape != actual.shape for one in found):
-        return False
-    truth, *others = found
     wanted = expected.to(torch.float64)
     error = (actual.to(torch.float64) - wanted).abs()
-    off = error > float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * wanted.abs()
-    spread = torch.stack([(one - truth).abs() for one in others]).amax(dim=0)
-    right = (error <= _ROUNDINGS * spread) & (error <= LAST_BITS * truth.abs().nan_to_num(0.0, 0.0, 0.0).max())
-    return bool(right[off].all())
+    most = max(1, int(_FEW * actual.numel()))
+    if not policy.needs_twins and set(numbers) <= {"atol", "rtol"}:
+        off = error > float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * wanted.abs()
+    else:
+        relative = (error / wanted.abs()).nan_to_num(0.0, torch.inf, 0.0)
+        off = (relative >= relative.flatten().topk(most).values[-1]) & (error > 0.0)
+    return off if 0 < int(off.sum()) <= most else None
+
+
+def without_explained(
+    actual: torch.Tensor, expected: torch.Tensor, off: torch.Tensor, moved: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Return an output with what is expected in the place of those elements that last bits of the inputs explain.
+
+    Args:
+        expected: what it was compared with, of the same shape.
+        off: which elements to look at.
+        moved: the output as `answers` has it.
+    """
+    found = [one.to(torch.float64) for one in moved]
+    if not found or any(one.shape != actual.shape for one in found):
+        return actual
+    error = (actual.to(torch.float64) - expected.to(torch.float64)).abs()
+    spread = torch.stack([(one - found[0]).abs() for one in found[1:]]).amax(dim=0) / _STEP
+    return torch.where(off & (error <= _ROUNDINGS * spread), expected.to(actual.dtype), actual)
 
 
 def _moved(value: Value, generator: torch.Generator | None) -> Value:
-    """Return a floating tensor in float64, each element half a unit up or down; any other value as it is."""
+    """Return a floating tensor in float64, each element up or down by `_STEP` halves of a unit; any other value as it is."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
     wide = value.to(torch.float64)
     if generator is None:
         return wide
     signs = torch.randint(0, 2, wide.shape, generator=generator, dtype=torch.float64) * 2.0 - 1.0
-    return wide * (1.0 + HALF_A_UNIT * signs)
+    return wide * (1.0 + _STEP * HALF_A_UNIT * signs)

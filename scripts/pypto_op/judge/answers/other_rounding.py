@@ -24,7 +24,7 @@ LEANING, _BY_CHANCE = 0.5, 2.0
 """Share of the errors' sum that may be left when their signs are counted; more where few elements carry the sum, since the signs
 of n errors leave one in sqrt(n) by chance. Measured over many: 0.3 of rounding, 0.9 to 1 of an epsilon."""
 
-LAST_BITS = 4 * 2.0**-23
+_LAST_BITS = 4 * 2.0**-23
 """Of an output's greatest number: what a difference of numbers of that size loses in float32, however small it is itself."""
 
 _A_FAULT = 0.05
@@ -61,7 +61,7 @@ def only_last_bits(refused: TensorComparison, condition: float | None = None) ->
         return _alike(off["mare"])
     # What single elements are off by may make up most of the mean, where the others are exact.
     held = set(off) <= {"mare", "mere"} and ("mere" not in off or _alike(off["mere"]))
-    return held and refused.rel_to_scale <= LAST_BITS
+    return held and refused.rel_to_scale <= _LAST_BITS
 
 
 def rounds_otherwise(

@@ -115,8 +115,8 @@ class LaneWorker:
         Args:
             lane: the cases, each with its position in the suite.
         """
-        renewed = self._renewed if lane and lane[0][0] == 0 else None
-        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed, renewed)
+        first = bool(lane) and lane[0][0] == 0
+        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed, self._renewed, first)
         for position, case in lane:
             record, answered = self._case(case, again=position in self._onto)
             yield from repeats.offer(record, answered)

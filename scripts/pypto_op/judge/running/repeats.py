@@ -1,8 +1,8 @@
 """Further calls: does a wrapper that answered once answer the next time too, and leave its earlier results alone?
 
 At the end of each lane, on a small case of it whose answer depends on its inputs: the first inputs again; a few elements
-changed in the same tensors; the values of the second seed in them; one scalar changed alone. In one lane a new process gets
-the changed scalar first, since what a wrapper keeps of its first call may be wrong for lesser, or for greater values alone.
+changed in the same tensors; the values of the second seed in them; one scalar changed alone. Then a new process gets the
+changed scalar first, since what a wrapper keeps of its first call may be wrong for lesser, or for greater values alone.
 Then, on the smallest case that has such, huge values and NaN where the golden reads nothing (`unread`). Each is judged as a
 trial is.
 Where somebody keeps the memory of results, more calls follow, since a ring of buffers shows when it is round.
@@ -63,7 +63,8 @@ class Repeats:
     sessions: Mapping[Mode, Session]  # of the lane, by mode
     judge: Judge  # gives the verdict on a run
     handed: Sequence[int]  # positions, among the primary inputs, of what the wrapper is called with
-    renewed: Callable[[Mode], Session | None] | None = None  # puts a new process in a session's place; None: none of this lane
+    renewed: Callable[[Mode], Session | None]  # puts a new process in a session's place; None where it does not start
+    guesses_first: bool = False  # a value that the judge has guessed comes first in a new process, too: one lane is enough
     _offers: list[_Offer] = field(default_factory=list)
     _known: dict[int, list[Value]] = field(default_factory=dict)
 
@@ -236,9 +237,10 @@ class _Calls:
 
     def _changed_first(self) -> TrialVerdict | None:
         """Call with each scalar's other value, first of all in a new process, and then with the old one."""
-        renewed = self._repeats.renewed
-        for name, option in self._passed if renewed else ():
-            session = renewed(self._mode) if renewed else None
+        for name, option in self._passed:
+            if option.guessed and not self._repeats.guesses_first:
+                continue
+            session = self._repeats.renewed(self._mode)
             if session is None:
                 return None  # the lane tells why
             self._session, self._last = session, None
