@@ -71,6 +71,9 @@ def test_nothing_legal_is_said() -> None:
     ("text", "good", "bad"),
     [
         ("S is a multiple of 64", {"S": 128}, {"S": 67}),
+        ("S mod 64 == 0", {"S": 128}, {"S": 67}),
+        ("S modulo G = 0", {"S": 128, "G": 64}, {"S": 67, "G": 64}),
+        ("S % 64 is 0", {"S": 128}, {"S": 67}),
         ("S must be divisible by BT", {"S": 96, "BT": 32}, {"S": 97, "BT": 32}),
         ("H and D are multiples of 16", {"H": 32, "D": 16}, {"H": 32, "D": 17}),
         ("G divides H", {"G": 2, "H": 8}, {"G": 3, "H": 8}),

@@ -29,6 +29,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
+    ast.Is: operator.eq,  # "S % 64 is 0"
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -37,6 +38,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 _LONGEST = 400
 _SIGNS = str.maketrans({"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "·": "*"})
+_MODULO = re.compile(r"\s+mod(?:ulo)?\s+(?=\w)")
 _ONE_EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _NAMES = r"(?P<names>[A-Za-z_]\w*(?:\s*(?:,|/|&|\band\b|和|、)\s*[A-Za-z_]\w*)*)"
 _LINK = r"\s*(?:\b(?:is|are|be|must|has|have|to|should|both|each|all|a|an|need|needs|always)\b\s*|必须\s*|应\s*|是\s*|为\s*)*"
@@ -160,6 +162,7 @@ def parts(constraints: Iterable[str]) -> Iterator[ast.expr]:
 def read(text: str) -> ast.expr | None:
     """Return a constraint as an expression; None for a sentence that only people understand."""
     plain = _ONE_EQUALS.sub("==", text.strip()[:_LONGEST].translate(_SIGNS)).replace("===", "==")
+    plain = _MODULO.sub(" % ", plain)
     for attempt in (_sentence(text.strip()[:_LONGEST]), plain):
         tree = expression(attempt)
         if tree is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pypto_op.documents import constraints, limit_words, markdown, port_table, ranges
 from pypto_op.documents.limit_words import Limits
+from pypto_op.python_text import names_in
 
 _INTERVAL = r"[\[(][^,\[\]()]+,[^,\[\]()]+[\])]"
 _PARTS = re.compile(rf"(?P<whole>{_INTERVAL})|[;:(),]|(?<!\.)\.(?=\s|$)")
@@ -116,19 +117,44 @@ def _clauses(body: str) -> list[tuple[str, port_table.Row, list[tuple[str, Limit
     sentences = list(_sentences(body))
     found = []
     for name, row in table.items():
-        clauses = [*_of_cell(re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning), symbols)]
+        clauses = [*_of_cell(re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning), {"it", name}, symbols)]
         clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
+        clauses = [(re.sub(r"\bit\b", name, text), limits) for text, limits in clauses]
         found.append((name, row, list(dict.fromkeys(clauses))))
     return found
 
 
-def _of_cell(meaning: str, symbols: Collection[str]) -> Iterator[tuple[str, Limits | None]]:
-    """Yield each limit of a cell, None for what seems to be one; None for all where another clause may take them back."""
-    read = [(part, limit_words.clause(part, symbols)) for part in _parts(meaning)]
+def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str]) -> Iterator[tuple[str, Limits | None]]:
+    """Yield each limit of a cell, None for what seems to be one; None for all where another clause may take them back.
+
+    Args:
+        own: the names of the cell's input.
+    """
+    read = [(part, limit_words.clause(part, symbols) or _compared(part, own, symbols)) for part in _parts(meaning)]
     is_open = _HEDGES.search(meaning) or any(limits is None and _ANOTHER.match(part) for part, limits in read)
     for part, limits in read:
         if limits or limit_words.is_hint(part):
             yield part, None if is_open else limits
+
+
+def _compared(text: str, own: Collection[str], symbols: Collection[str]) -> Limits | None:
+    """Return the limits of a comparison that names the input, "0 <= u < 1"; None where a text is something else."""
+    found: Limits | None = Limits()
+    for left, op, right in constraints.comparisons([text]):
+        at_left = isinstance(left, ast.Name) and left.id in own
+        mine, end = (left, right) if at_left else (right, left)
+        if not isinstance(mine, ast.Name) or mine.id not in own or not names_in(end) <= set(symbols):
+            return None
+        below, above = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
+        written, is_open = ast.unparse(end), isinstance(op, (ast.Lt, ast.Gt))
+        if isinstance(op, above if at_left else below):
+            one = Limits(low=written, open_low=is_open)
+        elif isinstance(op, below if at_left else above):
+            one = Limits(high=written, open_high=is_open)
+        else:
+            return None
+        found = found.within(one) if found else None
+    return found if found != Limits() else None
 
 
 def _of_sentence(
