@@ -131,6 +131,7 @@ def test_senseless_rows_are_one_line(tmp_path: Path, said: dict[str, Any], words
 def test_what_is_said_of_no_input_is_refused_by_generator_and_judge(tmp_path: Path, said: dict[str, Any], words: str) -> None:
     ports = [tensor("x"), tensor("pick", "int32", ("S",)), {"name": "count", "shape": [], "dtype": "float32"}]
     ws = placed(tmp_path, ports, input_ranges=said, default_params={"eps": 1e-6})
+    ws.suite.write_text(json.dumps({"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": [CASE]}))
     for read in (gather, load_contract):
         with pytest.raises(ContractError) as caught:
             read(ws)

@@ -35,7 +35,7 @@ import numpy, torch
 from pypto_op.triton.run.inputs import draws
 from pypto_op.triton.run.processes import model
 
-device = model.prepare({"device": {"target": "interpret"}})
+device = model.prepare({"device": {"target": "interpret"}, "file": draws.__file__})
 
 def drawn():
     on_device = torch.rand(2, device="npu"), torch.rand(2, device="cuda")
