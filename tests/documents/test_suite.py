@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pypto_op.documents import default_suite, interfaces, suite
+from pypto_op.documents import interfaces, p0_shapes, suite
 from pypto_op.errors import ContractError
 
 
@@ -114,7 +114,7 @@ INTERFACES = {
     "shape", [{"T": 8, "H": 4}, {"x": [8, 8], "weight": [4]}, {"weight": [4], "x": [8, 8]}, {"T": 8, "weight": [4]}]
 )
 def test_every_form_of_p0_shape_is_solved(shape):
-    assert default_suite.solve(shape, interfaces.build(INTERFACES), "p0") == {"T": 8, "H": 4}
+    assert p0_shapes.solve(shape, interfaces.build(INTERFACES), "p0") == {"T": 8, "H": 4}
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ def test_every_form_of_p0_shape_is_solved(shape):
 )
 def test_p0_shapes_that_do_not_fit_are_refused(shape, words):
     with pytest.raises(ContractError) as caught:
-        default_suite.solve(shape, interfaces.build(INTERFACES), "p0_shapes[0]")
+        p0_shapes.solve(shape, interfaces.build(INTERFACES), "p0_shapes[0]")
     assert words in caught.value.one_line() and "p0_shapes[0]" in caught.value.one_line()

@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.sim, pytest.mark.timeout(900), pytest.mark.usefixtures
 OPERATORS = bundle_root() / "tests" / "fixtures" / "ops"
 CASE = "L5_scale_A_1e4"
 SEED = 6
-"""With it the honest kernel misses its tolerance at one cell near 0."""
+CLOSE = {"rtol": 1e-8}
+"""With it honest kernels miss the tolerance at many cells. Single ones near 0 are right (`judge.answers.last_bits`)."""
 
 
 def place(folder: Path, *, change: tuple[str, str] | None = None, **knobs: Any) -> OpWorkspace:
@@ -43,7 +44,7 @@ def reproduce(ws: OpWorkspace, *words: str) -> Answer:
 
 
 def test_an_honest_kernel_is_innocent_and_gets_a_milder_case(tmp_path: Path) -> None:
-    ws = place(tmp_path)
+    ws = place(tmp_path, **CLOSE)
     suite, impl = ws.suite.read_text(), ws.impl.read_text()
     judged = command("verify", str(ws.root), "--modes", "sim", "--case", CASE, "--seed", "8", "--json", "--quiet")
     assert judged.code == 1
@@ -100,7 +101,7 @@ def test_a_kernel_that_rounds_to_16_bits_is_suspect(tmp_path: Path) -> None:
 def test_a_fault_that_hides_in_the_noise_is_found_on_the_milder_case(tmp_path: Path) -> None:
     """0.1 too much is natural on a scale of 1e6, and no longer where honest orders hardly drift."""
     shifted = ("pypto.assemble(total, [row, 0], out)", "pypto.assemble(total + 0.1, [row, 0], out)")
-    answer = reproduce(place(tmp_path, change=shifted, scale_A=1e6), "--json")
+    answer = reproduce(place(tmp_path, change=shifted, scale_A=1e6, **CLOSE), "--json")
     assert answer.code == 1, answer.stderr
     result = answer.result("reproduction")
     assert result["conclusion"] == "kernel_suspect" and result["outputs"][0]["alike"] is True

@@ -92,11 +92,11 @@ def _misfits(ws: OpWorkspace) -> list[Finding]:
 
 def _untried(ws: OpWorkspace) -> list[str]:
     """Return what SPEC.md supports and no case of the suite has."""
-    from pypto_op.documents import default_suite, interfaces, spec, suite
+    from pypto_op.documents import interfaces, p0_shapes, spec, suite
 
     document = spec.load(ws.spec)
     contract = interfaces.load(ws.interfaces).with_scalars(document.default_params)
-    return default_suite.untried(suite.load(ws.suite), document, contract)
+    return p0_shapes.untried(suite.load(ws.suite), document, contract)
 
 
 @click.command()

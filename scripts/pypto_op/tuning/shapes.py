@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pypto_op.documents import default_suite
+from pypto_op.documents import p0_shapes
 from pypto_op.documents import spec as spec_document
 from pypto_op.errors import ContractError
 from pypto_op.judge.cases.contract import Contract
@@ -38,7 +38,7 @@ def p0_cases(contract: Contract, *, every_dtype: bool = False) -> list[dict[str,
         )
     made = []
     for number, shape in enumerate(spec.p0_shapes):
-        sizes = default_suite.solve(shape, contract.interfaces, f"p0_shapes[{number}]")
+        sizes = p0_shapes.solve(shape, contract.interfaces, f"p0_shapes[{number}]")
         own = [case for case in plain if dict(case.get("shape") or {}) == sizes]
         kinds = {repr(case.get("dtype")): case for case in reversed([*own, *plain])}
         chosen = list(kinds.values()) if every_dtype else [(own or plain)[0]]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from pypto_op.documents import constraints, shape_expr
-from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.knobs import ALIKE, SCALE, ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.generators.cases import row_zeros, walks
@@ -232,7 +232,7 @@ class Maker:
     def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, seed: int, knobs: Mapping[str, Any]) -> Case:
         name = f"{level}_{word}" + (f"_{dtype}" if len(self.sources.spec.supported_dtypes) > 1 else "")
         taken = {case["id"] for case in self.cases}
-        unique = next(n for n in free_names(name[:112]) if n not in taken)
+        unique = next(one for one in _free_names(name[:112]) if one not in taken)
         case: Case = {
             "id": unique,
             "level": str(level),
@@ -241,3 +241,9 @@ class Maker:
             "precision": level is not Level.L1,
         }
         return {**case, **self._tolerance(dtype), "seed": seed, **knobs}
+
+
+def _free_names(name: str) -> Iterator[str]:
+    """Yield `name`, `name_2`, `name_3`, ... for a case whose name may be taken."""
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(2))

@@ -48,6 +48,8 @@ _DEEP = 40.0
 """The size of each factor where all products are far below zero: a score below -1e4 lies under what a kernel may hide with."""
 _LARGE = 1e4
 """So many times as large as the others is one tensor, which float16 still holds."""
+_WIDEST = 8.0
+"""No ordinary draw is larger: times this a factor stays within a range of SPEC.md."""
 _BEYOND_HALF = 1e5
 """Half of the values times this exceed 65504."""
 _MOST_TENSORS = 4
@@ -158,7 +160,7 @@ def beside_sizes(maker: Maker, case: Case) -> Iterator[Case]:
     if names:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: tiny(maker.sources)}
     for tensor in names[:_MOST_TENSORS] if len(names) > 1 else ():
-        if ranges.of(maker.sources.spec.shape_constraints, tensor).high == math.inf:
+        if ranges.of(maker.sources.spec.shape_constraints, tensor).high >= _WIDEST * _LARGE:
             yield {**idle, **case, "id": f"{case['id']}_beside_large_{tensor}", SCALE: {tensor: _LARGE}}
 
 
@@ -347,7 +349,7 @@ def beyond_half(maker: Maker) -> None:
     """Add bfloat16 numbers beyond float16: a kernel may go by way of float16, which keeps all 8 bits."""
     sources = maker.sources
     for name in _of_many_rows(sources, sources.floating)[:_MOST_TENSORS] if "bfloat16" in sources.spec.supported_dtypes else ():
-        if ranges.of(sources.spec.shape_constraints, name).high == math.inf and name in sources.following:
+        if ranges.of(sources.spec.shape_constraints, name).high >= _WIDEST * _BEYOND_HALF and name in sources.following:
             knobs = {SCALE: {name: _BEYOND_HALF}}
             maker.add(Level.L5, f"beyond_half_{name}", maker.ragged, dtype="bfloat16", knobs=knobs)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, ranges, rows, special_values
+from pypto_op.documents import axes, constraints, golden_scan, legal_sizes, p0_shapes, ranges, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.axes import symbols_of
@@ -196,7 +196,7 @@ class Sources:
     def p0_sizes(self) -> list[Sizes]:
         """Return symbol -> size of each P0 shape."""
         shapes = self.spec.p0_shapes
-        solve, file = default_suite.solve, self.ws.spec
+        solve, file = p0_shapes.solve, self.ws.spec
         return [solve(shape, self.interfaces, f"p0_shapes[{n}]", file) for n, shape in enumerate(shapes)]
 
     def fitted(self, sizes: Mapping[str, int], wanted: Mapping[str, int], *, up: bool = False) -> Sizes:

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.documents import default_suite, front_matter, markdown
+from pypto_op.documents import front_matter, markdown, p0_shapes
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.spec import Spec, fixed_dtypes
@@ -108,7 +108,7 @@ def _axis(axis: str, spec: Spec) -> str:
 
 
 def _example_sizes(spec: Spec, interfaces: Interfaces) -> dict[str, int]:
-    return default_suite.solve(spec.p0_shapes[0], interfaces, "p0_shapes[0]")
+    return p0_shapes.solve(spec.p0_shapes[0], interfaces, "p0_shapes[0]")
 
 
 def _example(port: Any, sizes: dict[str, int], spec: Spec, scalars: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pypto_op.documents import default_suite
+from pypto_op.documents import p0_shapes
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.policy import dtype_word
 from pypto_op.documents.spec import Spec
@@ -58,7 +58,7 @@ def p0_cases(contract: Contract, spec: Spec, interfaces: Interfaces) -> list[Cas
     """Return a case for each P0 shape of SPEC.md and each dtype: the suite's, else one with SPEC.md's tolerance."""
     chosen: list[Case] = []
     for number, shape in enumerate(spec.p0_shapes):
-        sizes = default_suite.solve(shape, interfaces, f"p0_shapes[{number}]")
+        sizes = p0_shapes.solve(shape, interfaces, f"p0_shapes[{number}]")
         for dtype in spec.supported_dtypes:
             own = [
                 case

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import constraints, default_suite, knobs, ranges, rows, special_values, together
+from pypto_op.documents import constraints, knobs, p0_shapes, ranges, rows, special_values, together
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -268,5 +268,5 @@ def load_contract(
         rows=spec.rows,
         fixed_inputs=frozenset(spec.fixed_inputs),
         nan_is_legal=special_values.says_nan(read_text(workspace.spec)),
-        untried=default_suite.untried(cases, spec, interfaces),
+        untried=p0_shapes.untried(cases, spec, interfaces),
     )

@@ -1,9 +1,8 @@
-"""What a suite must at least have: the sizes of SPEC.md's P0 shapes and its dtypes; and names for its cases."""
+"""The P0 shapes of SPEC.md: which sizes each gives, and which no case of a suite has."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from pypto_op.documents import shape_expr
@@ -91,9 +90,3 @@ def _unify(expression: str, size: int, sizes: Sizes, place: str) -> None:
             raise ContractError(f"{parsed.text} is {known} and {size}", where=place)
     elif parsed.symbols <= set(sizes) and parsed.value(sizes) != size:
         raise ContractError(f"{expression} is {parsed.value(sizes)}, not {size}", where=place)
-
-
-def free_names(name: str) -> Iterator[str]:
-    """Yield `name`, `name_2`, `name_3`, ... for a case whose name may be taken."""
-    yield name
-    yield from (f"{name}_{number}" for number in itertools.count(2))
