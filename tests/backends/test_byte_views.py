@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests import quickly
+from tests import program, quickly
 
 quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow]
@@ -17,8 +15,7 @@ KERNELS = Path(__file__).with_name("byte_views.py")
 
 
 def test_each_row_of_a_part_is_read_as_the_other_type() -> None:
-    command = [sys.executable, "-m", "pypto_op.cli", "script", str(KERNELS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = program.python("-m", "pypto_op.cli", "script", KERNELS)
     found: dict[str, list[bool]] = {}
     for line in done.stdout.splitlines():
         found |= json.loads(line)

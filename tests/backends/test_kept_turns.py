@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import quickly
+from tests import program, quickly
 
 quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow]
@@ -18,8 +16,7 @@ KERNEL = Path(__file__).with_name("kept_turns.py")
 
 
 def run(*words: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "pypto_op.cli", "script", str(KERNEL), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = program.python("-m", "pypto_op.cli", "script", KERNEL, *words)
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
 

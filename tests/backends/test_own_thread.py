@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests import quickly
+from tests import program, quickly
 
 quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow]
@@ -17,8 +15,7 @@ SCRIPT = Path(__file__).with_name("own_thread.py")
 
 
 def test_no_leaf_function_gets_a_thread() -> None:
-    command = [sys.executable, "-m", "pypto_op.cli", "script", str(SCRIPT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = program.python("-m", "pypto_op.cli", "script", SCRIPT)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["right"] and found["pieces"] >= 6, found

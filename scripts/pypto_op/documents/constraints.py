@@ -89,15 +89,11 @@ def mentioned(constraints: Iterable[str], name: str) -> bool:
 def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> tuple[str, str]:
     """Return the least value of `name` and the first one that is too large, as expressions of `symbols`; "" for none said."""
     low = high = ""
-    for left, op, right in comparisons(constraints):
-        if _is(left, name) and names_in(right) <= set(symbols):
-            bound = ast.unparse(right)
+    for op, end in about(constraints, {name}):
+        if names_in(end) <= set(symbols):
+            bound = ast.unparse(end)
             low = {ast.GtE: bound, ast.Gt: f"{bound} + 1"}.get(type(op), low)
             high = {ast.Lt: bound, ast.LtE: f"{bound} + 1"}.get(type(op), high)
-        elif _is(right, name) and names_in(left) <= set(symbols):
-            bound = ast.unparse(left)
-            low = {ast.LtE: bound, ast.Lt: f"{bound} + 1"}.get(type(op), low)
-            high = {ast.Gt: bound, ast.GtE: f"{bound} + 1"}.get(type(op), high)
     return low, high
 
 
@@ -127,6 +123,18 @@ def comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpo
     for part in parts(constraints):
         if isinstance(part, ast.Compare):
             yield from zip((part.left, *part.comparators), part.ops, part.comparators, strict=False)
+
+
+def about(constraints: Iterable[str], own: Collection[str]) -> Iterator[tuple[ast.cmpop, ast.expr]]:
+    """Yield operator and other side of each comparison of which one side is a name of `own`, as if that stood on the left."""
+    for left, op, right in comparisons(constraints):
+        if isinstance(left, ast.Name) and left.id in own:
+            yield op, right
+        elif isinstance(right, ast.Name) and right.id in own:
+            yield _MIRRORED.get(type(op), op), left
+
+
+_MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
 
 
 def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]]:
@@ -203,10 +211,6 @@ def _readable(tree: ast.expr, sizes: Mapping[str, int]) -> bool:
     except _UNREADABLE:
         return False
     return True
-
-
-def _is(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _holds(text: str, sizes: Mapping[str, int]) -> bool:

@@ -116,12 +116,9 @@ def of(said: Iterable[str], name: str, sizes: Mapping[str, int] | None = None) -
         said: `Spec.shape_constraints`, which hold `input_ranges` too.
     """
     low, high = (-math.inf, False), (math.inf, False)
-    for left, op, right in constraints.comparisons(said):
+    for op, side in constraints.about(said, {name}):
         # A greater end that is as great binds more where it is open: (4, True) after (4, False).
-        if isinstance(right, ast.Name) and right.id == name:
-            mirrored = _MIRRORED.get(type(op), op)
-            left, op, right = right, mirrored, left
-        if not (isinstance(left, ast.Name) and left.id == name) or (end := _value(right, sizes or {})) is None:
+        if (end := _value(side, sizes or {})) is None:
             continue
         if isinstance(op, (ast.Gt, ast.GtE)):
             low = max(low, (end, isinstance(op, ast.Gt)))
@@ -138,19 +135,14 @@ def sized_ends(said: Iterable[str], name: str, sizes: Mapping[str, int]) -> tupl
         sizes: the symbols that an end may name.
     """
     low = high = ""
-    for left, op, right in constraints.comparisons(said):
-        if isinstance(right, ast.Name) and right.id == name:
-            left, op, right = right, _MIRRORED.get(type(op), op), left
-        if not (isinstance(left, ast.Name) and left.id == name) or _value(right, {}) is not None or _value(right, sizes) is None:
+    for op, side in constraints.about(said, {name}):
+        if _value(side, {}) is not None or _value(side, sizes) is None:
             continue
         if isinstance(op, (ast.Gt, ast.GtE)):
-            low = ast.unparse(right)
+            low = ast.unparse(side)
         elif isinstance(op, (ast.Lt, ast.LtE)):
-            high = ast.unparse(right)
+            high = ast.unparse(side)
     return low, high
-
-
-_MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
 
 
 def _intervals(ranges: Mapping[str, Written]) -> Iterator[tuple[str, str | Sequence[float]]]:

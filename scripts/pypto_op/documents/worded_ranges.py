@@ -42,10 +42,11 @@ _ABOUT_INPUTS = re.compile(
     r"(?:is|are|be|lies?|stays?|ranges?|runs?|goes?|gets?|falls?|drops?|rises?|remains?|exceeds?)\b.*)",
     re.I,
 )
+"""A sentence that begins with inputs and goes on with a verb: "x and r lie between 0 and 1"."""
 _ALWAYS = re.compile(
     r"\b(lies?|ranges?|stays?|never|always|bounded|limited|held|kept|at (?:least|most)|no (?:more|less) than)\b", re.I
 )
-"""A sentence that begins with inputs and goes on with a verb: "x and r lie between 0 and 1"."""
+_ABOVE, _BELOW = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,8 @@ def _told(name: str, is_tensor: bool, clauses: list[tuple[str, Limits | None]], 
 def _sides(said: Iterable[str], name: str) -> set[str]:
     """Return which ends of an input comparisons name; both where they name it otherwise."""
     found: set[str] = set()
-    for left, op, right in constraints.comparisons(said):
-        for one, is_left in ((left, True), (right, False)):
-            if isinstance(one, ast.Name) and one.id == name:
-                lower = isinstance(op, (ast.Gt, ast.GtE)) if is_left else isinstance(op, (ast.Lt, ast.LtE))
-                found |= {"low"} if lower else {"high"} if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) else {"low", "high"}
+    for op, _ in constraints.about(said, {name}):
+        found |= {"low"} if isinstance(op, _ABOVE) else {"high"} if isinstance(op, _BELOW) else {"low", "high"}
     return found
 
 
@@ -140,19 +138,15 @@ def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str]) -> It
 def _compared(text: str, own: Collection[str], symbols: Collection[str]) -> Limits | None:
     """Return the limits of a comparison that names the input, "0 <= u < 1"; None where a text is something else."""
     found: Limits | None = Limits()
-    for left, op, right in constraints.comparisons([text]):
-        at_left = isinstance(left, ast.Name) and left.id in own
-        mine, end = (left, right) if at_left else (right, left)
-        if not isinstance(mine, ast.Name) or mine.id not in own or not names_in(end) <= set(symbols):
+    told = list(constraints.about([text], own))
+    if len(told) != len(list(constraints.comparisons([text]))):
+        return None
+    for op, end in told:
+        if not isinstance(op, (*_ABOVE, *_BELOW)) or not names_in(end) <= set(symbols):
             return None
-        below, above = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
         written, is_open = ast.unparse(end), isinstance(op, (ast.Lt, ast.Gt))
-        if isinstance(op, above if at_left else below):
-            one = Limits(low=written, open_low=is_open)
-        elif isinstance(op, below if at_left else above):
-            one = Limits(high=written, open_high=is_open)
-        else:
-            return None
+        is_low = isinstance(op, _ABOVE)
+        one = Limits(low=written, open_low=is_open) if is_low else Limits(high=written, open_high=is_open)
         found = found.within(one) if found else None
     return found if found != Limits() else None
 
