@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from pypto_op.backends.base import RunResult
+from pypto_op.comparison.rules import AllClose
+from pypto_op.comparison.twin_bounds import rule_for
 from pypto_op.documents.policy import Policy
 from pypto_op.vocabulary import Outcome
 
@@ -59,12 +61,12 @@ def few_off(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> tor
     """
     if not actual.is_floating_point() or not actual.numel():
         return None
-    numbers = policy.for_dtype(str(actual.dtype))
     wanted = expected.to(torch.float64)
     error = (actual.to(torch.float64) - wanted).abs()
     most = max(1, int(_FEW * actual.numel()))
-    if not policy.needs_twins and set(numbers) <= {"atol", "rtol"}:
-        off = error > float(numbers.get("atol", 0.0)) + float(numbers.get("rtol", 0.0)) * wanted.abs()
+    rule = None if policy.needs_twins else rule_for(policy, str(actual.dtype), expected, ())
+    if isinstance(rule, AllClose):
+        off, _ = rule.add(error, wanted.abs())
     else:
         relative = (error / wanted.abs()).nan_to_num(0.0, torch.inf, 0.0)
         off = (relative >= relative.flatten().topk(most).values[-1]) & (error > 0.0)
