@@ -11,6 +11,8 @@ import yaml
 
 from pypto_op.documents.steps import steps_of
 from pypto_op.generators.cases import suite as suite_cases
+from pypto_op.generators.cases import walks
+from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.operator.sources import Sources, gather
 from pypto_op.judge.running.lanes import lanes_of
 from pypto_op.workspace import OpWorkspace
@@ -178,3 +180,18 @@ def test_what_has_no_legal_size_is_told(tmp_path: Path) -> None:
     cases = suite_cases.cases(operator(tmp_path, shape_constraints=["S == 256"]), dropped)
     assert {case["shape"]["S"] for case in cases} == {256}
     assert any(name.startswith("S = ") and "256" in why for name, why in dropped.items())
+
+
+LOOPS = """
+def op_golden(x, y, flag):
+    rows = [x[:, 0]]
+    for t in range(1, x.shape[1]):
+        rows.append(rows[-1] * 0.5 + y[:, t])
+    return torch.stack(rows, 1)
+"""
+
+
+@pytest.mark.parametrize(("golden", "tile"), [("", 64), (f"import torch\n{LOOPS}", 16)])
+def test_a_search_walks_the_smallest_tile_where_the_golden_walks_it_in_python(tmp_path: Path, golden: str, tile: int) -> None:
+    """A search runs the golden some hundred times; a loop says the same of 19 tokens as of 67."""
+    assert Maker(shaped(tmp_path, ["B", "S", "D"], golden)).searched["S"] == tile + walks.REST

@@ -141,3 +141,15 @@ def test_a_recurrence_does_not_keep_its_past_alive() -> None:
             state = state * decay - 0.1 * decay / (state * state + 1.0)
     alive = [one for one in gc.get_objects() if isinstance(one, torch.Tensor) and one.shape == state.shape]
     assert len({one.data_ptr() for one in alive}) < 20
+
+
+@pytest.mark.parametrize("first", [0.3, 2.0**-14 - 2.0**10, 2.0**26 + 4.0])
+def test_a_mix_is_known_however_its_share_rounds(first: float) -> None:
+    """1 - share rounds to the size of the share, so that the two do not add up to 1."""
+    left, right, share = drawn(scale=1.0)
+    share[0] = first
+    plain = left * (1 - share) + right * share
+    with Reordered("tiled"):
+        found = left * (1 - share) + right * share
+    rounding = torch.finfo(torch.float32).eps * (plain.abs() + (right * share).abs())
+    assert bool(((found - plain).abs() > rounding).any()), "another form, not the next number"

@@ -76,8 +76,8 @@ def _share(one: Any, two: Any) -> Any:
         return None if one != 1.0 - two and two != 1.0 - one else min(one, two, key=abs)
     if one.shape != two.shape or one.dtype != two.dtype or not one.is_floating_point() or not one.numel():
         return None
-    a, b = one.flatten()[0], two.flatten()[0]
-    if bool(a != 1.0 - b) and bool(b != 1.0 - a):
+    a, b = one.flatten()[0].item(), two.flatten()[0].item()
+    if abs(a + b - 1.0) > torch.finfo(one.dtype).eps * max(1.0, abs(a), abs(b)):  # what most sums are told by, at little cost
         return None
     if torch.equal(one, 1.0 - two):
         return two

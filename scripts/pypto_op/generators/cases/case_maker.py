@@ -54,8 +54,12 @@ class Maker:
 
     @cached_property
     def searched(self) -> Sizes:
-        """The same with one tile and a rest of each long axis: a search runs the golden some hundred times."""
-        shorter = self.sources.fitted(self.small_ragged, walks.one_tile(self), up=True)
+        """The same with one tile and a rest of each long axis: a search runs the golden some hundred times.
+
+        A golden that loops takes as long as the axis is, and says the same of each step: there the tile is the smallest.
+        """
+        wanted = walks.one_tile(self, smallest=self.sources.golden_loops)
+        shorter = self.sources.fitted(self.small_ragged, wanted, up=True)
         sizes = [walks.product(self.sources, found) for found in (shorter, self.small_ragged)]
         return shorter if self.sources.legal(shorter) and sizes[0] < sizes[1] else self.small_ragged
 

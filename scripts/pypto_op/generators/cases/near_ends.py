@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pypto_op.documents import golden_scan, ranges
+from pypto_op.documents import ranges
 from pypto_op.documents.knobs import OFFSET, ZONE
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.cases.case_maker import Maker
@@ -26,7 +26,7 @@ def near_ends(maker: Maker) -> None:
     In each dtype: what is carried may be rounded in one of them only.
     """
     many = {axis: case["shape"] for case in maker.cases for axis in maker.long if f"_{axis}_many_tiles" in case["id"]}
-    walked = golden_scan.has_loops(maker.sources.ws.golden, maker.sources.ws.golden_name())
+    walked = maker.sources.golden_loops
     first, *others = maker.sources.spec.supported_dtypes
     for name, end in _ends(maker):
         for axis, shape in many.items():

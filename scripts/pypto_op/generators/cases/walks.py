@@ -110,9 +110,10 @@ def fewer_tiles(grid: Grid) -> Iterator[Sizes]:
             yield grid.fitted(dict.fromkeys(batches, count), up=True)
 
 
-def one_tile(grid: Grid) -> Sizes:
-    """Return sizes of one tile and a rest of each long axis."""
-    return _several(1, {axis: _walked_in(grid.sources, axis) for axis in grid.long})
+def one_tile(grid: Grid, *, smallest: bool) -> Sizes:
+    """Return sizes of one tile and a rest of each long axis; `smallest`: of the smallest tile that kernels have."""
+    named = {axis: _walked_in(grid.sources, axis) for axis in grid.long}
+    return _several(1, _smallest(grid.sources, named) if smallest else named)
 
 
 def _walked_in(sources: Sources, axis: str) -> int:

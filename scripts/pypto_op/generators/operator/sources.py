@@ -98,6 +98,11 @@ class Sources:
         found = axes.pools(self.interfaces, (high for _, high in self.ranges.values()))
         return [axis for axis in found if axis in self.spec.dynamic_axes and axis not in self.steps.of]
 
+    @cached_property
+    def golden_loops(self) -> bool:
+        """Whether the golden walks an axis in Python, as over tokens."""
+        return golden_scan.has_loops(self.ws.golden, self.ws.golden_name())
+
     @property
     def is_indexed(self) -> bool:
         """Whether whole numbers say which places of a tensor are read: their range ends at a size."""
