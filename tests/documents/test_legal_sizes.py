@@ -93,3 +93,30 @@ def test_words_and_signs_are_read(text: str, good: dict[str, int], bad: dict[str
 @pytest.mark.parametrize("text", ["S is not a multiple of 64", "S is a multiple of 64 when causal", "weight has H elements"])
 def test_what_is_not_plain_counts_as_satisfied(text: str) -> None:
     assert constraints.satisfied([text], {"S": 3, "H": 3})
+
+
+HEEDED = {
+    "S % 64 == 0": True,
+    "S >= 2 * D and k <= S": True,
+    "S is a multiple of 64": True,
+    "0 <= labels < D": True,
+    "x > 0, labels <= S - 1": True,
+    "D in (16, 32)": True,
+    "S % 64 == 0 or D == 1": True,
+    "0 < k": True,
+    "labels[:, 0] == 0": False,
+    "labels.sum() <= S": False,
+    "start <= labels": False,
+    "0 <= start <= labels": False,
+    "labels == 3": False,
+    "labels != 3 or S == 1": False,
+    "S >= 2 and start <= labels": False,
+    "sum(labels) == S": False,
+    "labels of a row differ": False,
+}
+
+
+@pytest.mark.parametrize("text", HEEDED)
+def test_a_condition_that_no_draw_obeys_is_known(text: str) -> None:
+    """Whoever wrote that offsets rise learnt nowhere that the generated inputs had them fall."""
+    assert constraints.unheeded([text], {"S", "D", "k"}, ["x", "labels", "start"]) == ([] if HEEDED[text] else [text])

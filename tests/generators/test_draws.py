@@ -417,6 +417,19 @@ def test_an_end_that_spec_leaves_out_of_a_range_is_refused_too(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    "clause", ["eps outside its range", "an eps out of range", "eps beyond the legal limits", "eps not within its bounds"]
+)
+def test_a_range_that_stands_elsewhere_is_looked_up(tmp_path: Path, clause: str) -> None:
+    """`temperature outside its range` made no call, though the front matter says from where to where it goes."""
+    ports = [tensor("x"), {"name": "eps", "shape": [], "dtype": "float32"}]
+    body = f"## 9. Edge cases\n- {clause}, D outside its range: the wrapper raises ValueError.\n"
+    ws = placed(tmp_path, ports, body=body, shape_constraints=["0.5 <= eps < 4", "D <= 32"])
+    untried: list[str] = []
+    found = [told.get("value", told["shape"]["D"]) for told in refusals(Maker(gather(ws)), untried)]
+    assert found == [0.495, 4.0, 4.04, 33] and untried == []
+
+
+@pytest.mark.parametrize(
     ("kept", "ends"),
     [("[0, 1]", [0.0, 1.0]), ("[-5, 0)", [0.0]), ("(-inf, 0]", [0.0]), ("[0, inf)", []), ("[1e-4, 0.1]", []), (None, [])],
 )

@@ -137,6 +137,43 @@ def about(constraints: Iterable[str], own: Collection[str]) -> Iterator[tuple[as
 _MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
 
 
+def unheeded(constraints: Iterable[str], sizes: Collection[str], inputs: Collection[str]) -> list[str]:
+    """Return the conditions that no draw is made to obey: prose, one on a part of a tensor, or on several tensors together.
+
+    Args:
+        constraints: as SPEC.md has them.
+        sizes: names of axes and scalars.
+        inputs: names of tensors.
+    """
+    return [text for text in constraints if not _is_heeded(read(text), set(sizes), set(inputs))]
+
+
+def _is_heeded(tree: ast.expr | None, sizes: set[str], inputs: set[str]) -> bool:
+    if tree is None:
+        return False
+    if isinstance(tree, ast.Tuple) or (isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)):
+        return all(_is_heeded(part, sizes, inputs) for part in (tree.elts if isinstance(tree, ast.Tuple) else tree.values))
+    if not isinstance(tree, ast.Compare) or _is_of_sizes(tree, sizes):
+        return _is_of_sizes(tree, sizes)
+    pairs = zip((tree.left, *tree.comparators), tree.ops, tree.comparators, strict=False)
+    return all(
+        _is_of_sizes(ast.Tuple([left, right]), sizes)
+        or (type(op) in _MIRRORED and any(_is_an_end(*sides, sizes, inputs) for sides in ((left, right), (right, left))))
+        for left, op, right in pairs
+    )
+
+
+def _is_of_sizes(node: ast.AST, sizes: set[str]) -> bool:
+    """Whether an expression is arithmetic of sizes and scalars."""
+    odd = any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node))
+    return not odd and names_in(node) <= sizes
+
+
+def _is_an_end(own: ast.expr, end: ast.expr, sizes: set[str], inputs: set[str]) -> bool:
+    """Whether `end` is what every value of one tensor, or a scalar, is compared with."""
+    return isinstance(own, ast.Name) and own.id in inputs and _is_of_sizes(end, sizes)
+
+
 def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]]:
     """Yield the names on either side of each equality."""
     for left, op, right in comparisons(constraints):

@@ -81,6 +81,10 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         for words in made.unread
     ]
     lines += [
+        f"no draw is made to obey `{text}` of SPEC.md's shape_constraints: where one breaks it, let {ws.test_inputs.name} draw so"
+        for text in made.unheeded
+    ]
+    lines += [
         f"no call tries that the wrapper refuses `{clause}`: write it in a form of docs/adding-inputs.md, or try it by hand"
         for clause in made.untried
     ]
@@ -89,7 +93,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         lines.append(_what_the_golden_asks(made))
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
     details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried, "unranged": made.unranged}
-    details |= {"worded": made.worded, "unread": made.unread}
+    details |= {"worded": made.worded, "unread": made.unread, "unheeded": made.unheeded}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import speaking
-from pypto_op.documents import knobs, ranges, shape_expr, together
+from pypto_op.documents import constraints, knobs, ranges, shape_expr, together
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
@@ -51,6 +51,7 @@ class Made:
         unranged: float scalars of which SPEC.md names no range, so that no other sign of theirs is tried.
         worded: inputs whose limits SPEC.md says in words alone, with what was made of them.
         unread: words of SPEC.md that may limit an input and could not be read, each behind the input's name.
+        unheeded: entries of SPEC.md's shape_constraints that no draw is made to obey.
     """
 
     files: list[Outcome]
@@ -64,6 +65,7 @@ class Made:
     unranged: list[str] = field(default_factory=list)
     worded: dict[str, str] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    unheeded: list[str] = field(default_factory=list)
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
@@ -103,7 +105,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
-    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, _unranged(sources), *_worded(sources.spec))
+    limits = _unranged(sources), *_worded(sources.spec), _unheeded(sources)
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, *limits)
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,12 @@ def _unranged(sources: Sources) -> list[str]:
     """Return the float scalars of which SPEC.md names no range, nor says that they may be any number."""
     said, names = sources.spec.shape_constraints, (name for name in defaults(sources) if name not in sources.free)
     return [name for name in names if ranges.of(said, name, sources.p0_sizes()[0]) == Range()]
+
+
+def _unheeded(sources: Sources) -> list[str]:
+    """Return the entries of SPEC.md's shape_constraints that no draw is made to obey."""
+    sizes = {*sources.interfaces.symbols, *sources.scalars, *sources.p0_sizes()[0]}
+    return constraints.unheeded(sources.spec.shape_constraints, sizes, [port.name for port in sources.tensors])
 
 
 def _worded(spec: Spec) -> tuple[dict[str, str], list[str]]:

@@ -46,6 +46,10 @@ _BEYOND = re.compile(rf"\b({relations.ABOVE}|{relations.BELOW})\s+{_NUMERAL}(?!\
 _OUTSIDE = re.compile(rf"\boutside (?:of )?{_NUMERAL} (?:to|and) {_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
 _END = r"`?([-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|inf))`?"
 _INTERVAL = re.compile(rf"\b(?:outside(?: of)?|not (?:with)?in) `?([(\[])\s*{_END}\s*,\s*{_END}\s*([)\]])")
+_OUT_OF_RANGE = re.compile(
+    r"\b(?:outside|out of|beyond|not (?:with)?in)(?: of)? (?:the |its |their )?(?:own |legal )?(?:range|limit|bound)s?\b", re.I
+)
+"""What is legal stands elsewhere in SPEC.md."""
 _NOT_POSITIVE = re.compile(r"\b(?:not|non-?) ?positive\b", re.I)
 _NEGATIVE = re.compile(r"(?<!not )(?<!non-)\bnegative\b", re.I)
 _DTYPES = re.compile(r"\b(other|unsupported|any other|mixed|unequal) dtypes?\b", re.I)
@@ -192,6 +196,9 @@ def _ends(maker: Maker, name: str, clause: str) -> Iterator[tuple[float, int, bo
         yield float(high), 1, kept.open_high and float(high) == kept.high
     for left, low, high, right in _INTERVAL.findall(clause):
         told = (float(low), -1, left == "("), (float(high), 1, right == ")")
+        yield from (end for end in told if math.isfinite(end[0]))
+    if _OUT_OF_RANGE.search(clause):
+        told = (kept.low, -1, kept.open_low), (kept.high, 1, kept.open_high)
         yield from (end for end in told if math.isfinite(end[0]))
 
 
