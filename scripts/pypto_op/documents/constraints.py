@@ -145,33 +145,31 @@ def unheeded(constraints: Iterable[str], sizes: Collection[str], inputs: Collect
         sizes: names of axes and scalars.
         inputs: names of tensors.
     """
-    return [text for text in constraints if not _is_heeded(read(text), set(sizes), set(inputs))]
+    return [
+        text for text in constraints if read(text) is None or not all(_is_heeded(part, sizes, inputs) for part in parts([text]))
+    ]
 
 
-def _is_heeded(tree: ast.expr | None, sizes: set[str], inputs: set[str]) -> bool:
-    if tree is None:
-        return False
-    if isinstance(tree, ast.Tuple) or (isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)):
-        return all(_is_heeded(part, sizes, inputs) for part in (tree.elts if isinstance(tree, ast.Tuple) else tree.values))
-    if not isinstance(tree, ast.Compare) or _is_of_sizes(tree, sizes):
-        return _is_of_sizes(tree, sizes)
-    pairs = zip((tree.left, *tree.comparators), tree.ops, tree.comparators, strict=False)
+def _is_heeded(part: ast.expr, sizes: Collection[str], inputs: Collection[str]) -> bool:
+    """Whether a condition is about sizes alone, or compares each value of a tensor with them."""
+
+    def is_an_end(own: ast.expr, end: ast.expr) -> bool:
+        return isinstance(own, ast.Name) and own.id in inputs and _is_of_sizes(end, sizes)
+
+    if not isinstance(part, ast.Compare):
+        return _is_of_sizes(part, sizes)
+    pairs = zip((part.left, *part.comparators), part.ops, part.comparators, strict=False)
     return all(
-        _is_of_sizes(ast.Tuple([left, right]), sizes)
-        or (type(op) in _MIRRORED and any(_is_an_end(*sides, sizes, inputs) for sides in ((left, right), (right, left))))
+        (_is_of_sizes(left, sizes) and _is_of_sizes(right, sizes))
+        or (type(op) in _MIRRORED and (is_an_end(left, right) or is_an_end(right, left)))
         for left, op, right in pairs
     )
 
 
-def _is_of_sizes(node: ast.AST, sizes: set[str]) -> bool:
+def _is_of_sizes(node: ast.expr, sizes: Collection[str]) -> bool:
     """Whether an expression is arithmetic of sizes and scalars."""
     odd = any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node))
-    return not odd and names_in(node) <= sizes
-
-
-def _is_an_end(own: ast.expr, end: ast.expr, sizes: set[str], inputs: set[str]) -> bool:
-    """Whether `end` is what every value of one tensor, or a scalar, is compared with."""
-    return isinstance(own, ast.Name) and own.id in inputs and _is_of_sizes(end, sizes)
+    return not odd and names_in(node) <= set(sizes)
 
 
 def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]]:

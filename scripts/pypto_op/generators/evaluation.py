@@ -105,8 +105,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
-    limits = _unranged(sources), *_worded(sources.spec), _unheeded(sources)
-    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, *limits)
+    limits = *_worded(sources.spec), _unheeded(sources)
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried, _unranged(sources), *limits)
 
 
 @dataclass(frozen=True)
