@@ -8,7 +8,7 @@ floating mask holds 0 and 1, or a ternary weight -1, 0 and 1, and nothing betwee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,16 @@ class Rows:
         if self.one_of:
             return {_ONE_OF: self.one_of}
         return {**({self.measure: self.kept.ends} if self.measure else {}), **({"order": self.order} if self.order else {})}
+
+    def within(self, other: Rows) -> Rows | None:
+        """Return both together; None where they say different things."""
+        if self == Rows() or other == Rows():
+            return self if other == Rows() else other
+        if (self.measure, self.order, self.one_of) != (other.measure, other.order, other.one_of):
+            return None
+        low = max(self.kept, other.kept, key=lambda one: (one.low, one.open_low))
+        high = min(self.kept, other.kept, key=lambda one: (one.high, not one.open_high))
+        return replace(self, kept=Range(low.low, high.high, low.open_low, high.open_high)) if low.low <= high.high else None
 
     @property
     def may_be_zero(self) -> bool:
@@ -167,9 +177,15 @@ def _problem(key: str, written: Any, values: Range) -> str:
         return f'{written!r} is no range of numbers; write 1, [0, 1] or "(0, 1]"'
     if kept.high <= 0.0 or kept.low < 0.0 or (kept.low == kept.high and kept.open_low | kept.open_high) or kept.low > kept.high:
         return f"{written!r} holds no value; a row's {_MEASURES[key]} is drawn from 0 on"
-    if key == "row_sum" and values.low < 0.0:
+    return contradicts(Rows(_MEASURES[key], kept), values)
+
+
+def contradicts(rows: Rows, values: Range) -> str:
+    """Return what keeps the length or sum of rows from being drawn beside the range of the values; "" when nothing."""
+    if rows.measure == "sum" and values.low < 0.0:
         return 'needs values from 0 on; write `values: "[0, inf)"` beside it'
     # Rows are scaled to measure, so a range of values must hold whatever that makes of them: each is at most the measure.
-    if (values.low != 0.0 and -values.low < kept.high) or values.high < kept.high:
-        return f"leaves the range {values} of the values; let that begin at 0 or at {-kept.high:g}, and end at {kept.high:g}"
+    high = rows.kept.high
+    if rows.measure and ((values.low != 0.0 and -values.low < high) or values.high < high):
+        return f"leaves the range {values} of the values; let that begin at 0 or at {-high:g}, and end at {high:g}"
     return ""

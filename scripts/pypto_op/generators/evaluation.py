@@ -197,7 +197,7 @@ def _unranged(sources: Sources) -> list[str]:
 
 def _worded(spec: Spec) -> tuple[dict[str, str], list[str]]:
     """Return what limits words gave inputs, and the words that gave none."""
-    read = {name: f"{' and '.join(told.said)} (`{', '.join(told.words)}`)" for name, told in spec.worded.items() if told.said}
+    read = {name: told.told(name) for name, told in spec.worded.items() if told.told(name)}
     return read, [f"{name} by `{words}`" for name, told in spec.worded.items() for words in told.unread]
 
 
