@@ -98,17 +98,17 @@ ROWS_NOT_READ = [
 ]
 
 
-def told(meaning: str, sentence: str = "", dtype: str = "float32", **front: Any) -> worded_ranges.Worded:
-    return worded_ranges.of(body(meaning, "", sentence, dtype), front).get("x", worded_ranges.Worded())
+def told(meaning: str, sentence: str = "", dtype: str = "float32", shape: str = "[S, P]", **front: Any) -> worded_ranges.Worded:
+    return worded_ranges.of(body(meaning, "", sentence, dtype, shape), front).get("x", worded_ranges.Worded())
 
 
 def other(meaning: str, of_r: str) -> worded_ranges.Worded:
     return worded_ranges.of(body(meaning, of_r), {}).get("r", worded_ranges.Worded())
 
 
-def body(of_x: str, of_r: str, sentence: str = "", dtype: str = "float32") -> str:
+def body(of_x: str, of_r: str, sentence: str = "", dtype: str = "float32", shape: str = "[S, P]") -> str:
     rows = [("x", "input", of_x), ("r", "input", of_r), ("y", "output", "new")]
-    table = "\n".join(f"| {name} | {kind} | [S, P] | {dtype} | {cell} |" for name, kind, cell in rows)
+    table = "\n".join(f"| {name} | {kind} | {shape} | {dtype} | {cell} |" for name, kind, cell in rows)
     return TABLE.format(table, sentence)
 
 
@@ -154,6 +154,30 @@ def test_a_sentence_about_rows_is_read(sentence: str, said: str) -> None:
 
 def test_whole_numbers_have_no_rows() -> None:
     assert told("no row is shorter than 3", dtype="int32") == worded_ranges.Worded()
+
+
+@pytest.mark.parametrize(
+    ("meaning", "read"),
+    [
+        ("row of each token, no two tokens share one; -1 for padding, as often as one likes", True),
+        ("positions, all different", True),
+        ("distinct", True),
+        ("places; no two are the same", True),
+        ("each at most once", True),
+        ("usually distinct", False),
+        ("no two tokens of a sentence share one", False),
+        ("a permutation of the rows", False),
+    ],
+)
+def test_numbers_that_stand_once_are_read_or_told(meaning: str, read: bool) -> None:
+    """A kernel that looks for the token of each slot was tried on two tokens with one slot, and nobody was told."""
+    found = told(meaning, dtype="int32", shape="[S]")
+    assert found.rows == Rows(distinct=read) and bool(found.unread) is not read
+    assert ("no two of x are the same" in found.told("x")) is read
+
+
+def test_of_several_rows_nobody_knows_in_which_a_number_stands_once() -> None:
+    assert told("all different", dtype="int32").unread
 
 
 def test_likewise_says_what_the_row_above_says() -> None:

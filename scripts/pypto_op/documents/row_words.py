@@ -7,6 +7,8 @@ or a sum. The limits themselves are those of `documents.limit_words`, so that on
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from pypto_op.documents import limit_words, ranges
 from pypto_op.documents.limit_words import Limits
@@ -41,6 +43,18 @@ _HINT = re.compile(
     r"^(?:(?:all|already)\s+)*normali[sz]ed\b|\b(?:sums?|adds?\s+up)\s+to\s+(?:\d|one\b)",
     re.I,
 )
+_DISTINCT = re.compile(
+    r"(?:(?:all|they|it|numbers|entries|values|indices|places|positions|slots|rows|are|is|always|pairwise|which|must be)\s+)*"
+    r"(?:distinct|unique|(?:all|pairwise)\s+(?:different|distinct))(?:\s+from\s+(?:one\s+another|each\s+other))?|"
+    r"no\s+two(?:\s+(?:of\s+them|\w+))?\s+(?:(?:are|is)\s+(?:alike|equal|the\s+same)|(?:ever\s+)?(?:share|have|name|get|use|take)\s+"
+    r"(?:one|it|the\s+same(?:\s+\w+)?|an?\s+\w+))|(?:never|not)\s+repeated|(?:no|without)\s+(?:any\s+)?(?:duplicates|repetitions?|repeats)|"
+    r"(?:all\s+)?differ(?:\s+from\s+(?:one\s+another|each\s+other|\w+\s+to\s+\w+))?|(?:each|all)(?:\s+\w+)?\s+at\s+most\s+once",
+    re.I,
+)
+_REPEATED = re.compile(
+    r"\b(?:distinct|unique|no\s+two|duplicates?|permutations?|pairwise|all\s+different|repeated|repetitions?|at\s+most\s+once|differs?)\b",
+    re.I,
+)
 _NO_NEGATION = re.compile(r"^(?:(?:is|are|gets?|becomes?|can be|may be|must be|ever)\s+)*", re.I)
 
 
@@ -66,6 +80,16 @@ def clause(text: str) -> Rows | None:
     return None
 
 
+def of_numbers(text: str) -> Rows | None:
+    """Return that no whole number stands twice in a row, where a clause says so; None where it says, or holds, something else."""
+    return Rows(distinct=True) if _DISTINCT.fullmatch(text) else None
+
+
+def is_hint_of_numbers(text: str) -> bool:
+    """Whether a text seems to say of whole numbers that none stands twice."""
+    return bool(_REPEATED.search(text))
+
+
 def is_hint(text: str) -> bool:
     """Whether a text seems to limit rows: a length, a norm, a sum, or that something is normalised."""
     return bool(_HINT.search(text))
@@ -78,3 +102,38 @@ def _rows(measure: str, limits: Limits | None) -> Rows | None:
     kept = ranges.of(limits.of("it"), "it")
     kept = ranges.of([*limits.of("it"), "0 <= it"], "it") if kept.low < 0.0 else kept
     return Rows(measure, kept)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How words about the rows of one kind of input are read.
+
+    Attributes:
+        clause: what a clause says, as `clause`.
+        is_hint: whether a text seems to say something.
+        stands: what it says stands beside "or -1 for padding", which widens limits of values alone.
+    """
+
+    clause: Callable[[str], Rows | None]
+    is_hint: Callable[[str], bool]
+    stands: bool = False
+
+
+OF_FLOATS = Reader(clause, is_hint)
+OF_NUMBERS = Reader(of_numbers, is_hint_of_numbers, True)
+OF_NUMBERS_IN_ROWS = Reader(lambda text: None, is_hint_of_numbers)
+"""Of several rows nobody knows whether none stands twice in each of them, or in all together."""
+OF_NONE = Reader(lambda text: None, lambda text: False)
+
+
+def reader(shape: str, dtype: str) -> Reader:
+    """Return how to read words about the rows of an input.
+
+    Args:
+        shape, dtype: as `port_table.Row` has them; dtype is "" where there are several.
+    """
+    if shape in ("", "[]") or dtype == "bool":
+        return OF_NONE
+    if not re.fullmatch(r"u?int\d*", dtype):
+        return OF_FLOATS
+    return OF_NUMBERS_IN_ROWS if "," in shape else OF_NUMBERS

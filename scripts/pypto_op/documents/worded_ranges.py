@@ -26,8 +26,8 @@ _PARTS = re.compile(rf"(?P<whole>{_INTERVAL})|[;:(),]|(?<!\.)\.(?=\s|$)")
 _SENTENCES = re.compile(r"(?<!\.)\.(?=\s|$)|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")
 _BULLET = re.compile(r"^(?:[-*+]|\d+\.)\s+")
 _HEDGES = re.compile(
-    r"\b(except|unless|apart from|save for|usual(?:ly)?|typical(?:ly)?|mostly|mainly|often|normally|sometimes|rarely|almost|"
-    r"nearly always|expected|where|when|if|clipped|clamped|ignored)\b",
+    r"\b(except|unless|apart from|save for|usual(?:ly)?|typical(?:ly)?|mostly|mainly|(?<!as )often|normally|sometimes|rarely|"
+    r"almost|nearly always|expected|where|when|if|clipped|clamped|ignored)\b",
     re.I,
 )
 """Beside such a word a limit is none, or one of something else."""
@@ -57,7 +57,6 @@ _LIKEWISE = re.compile(
     r"(?:likewise|ditto|the same|same|as above|in the same range|(?:with )?the same limits?)(?: limits?)?", re.I
 )
 """A whole clause that says of an input what the row above says of another."""
-_WHOLE = re.compile(r"(?:bool|u?int)\d*")
 _ABOVE, _BELOW = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
 Clause = tuple[str, Limits | Rows | None]
 """A clause with what it says of values or of rows; None and `Rows()` where that could not be read."""
@@ -81,7 +80,8 @@ class Worded:
 
     def told(self, name: str) -> str:
         """Return the limits of the input as a person reads them, with the words that say so; "" for none."""
-        kept = [f"each row of {name} has a {self.rows.measure} in {self.rows.kept}"] if self.rows != Rows() else []
+        kept = [f"each row of {name} has a {self.rows.measure} in {self.rows.kept}"] if self.rows.measure else []
+        kept += [f"no two of {name} are the same, but negative ones"] if self.rows.distinct else []
         return f"{' and '.join((*self.said, *kept))} (`{', '.join(self.words)}`)" if self.said or kept else ""
 
 
@@ -151,37 +151,35 @@ def _clauses(body: str) -> list[tuple[str, port_table.Row, list[Clause]]]:
     sentences = list(_sentences(body))
     found: list[tuple[str, port_table.Row, list[Clause]]] = []
     for name, row in table.items():
-        has_rows = row.shape not in ("", "[]") and not _WHOLE.fullmatch(port_table.dtype_of(name, table))
+        of_rows = row_words.reader(row.shape, port_table.dtype_of(name, table))
         meaning = re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning)
-        clauses = list(_of_cell(meaning, {"it", name}, symbols, has_rows))
+        clauses = list(_of_cell(meaning, {"it", name}, symbols, of_rows))
         if found and found[-1][1].shape == row.shape:
             clauses += _of_the_one_above(meaning, found[-1][2])
         clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
-        if has_rows:
+        if of_rows is row_words.OF_FLOATS:
             clauses += [one for sentence in sentences for one in _of_rows(sentence, name, table)]
         clauses = [(re.sub(r"\bit\b", name, text), limits) for text, limits in clauses]
         found.append((name, row, list(dict.fromkeys(clauses))))
     return found
 
 
-def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str], has_rows: bool) -> Iterator[Clause]:
+def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str], of_rows: row_words.Reader) -> Iterator[Clause]:
     """Yield each limit of a cell; as unread all where another clause may take them back.
 
     Args:
         own: the names of the cell's input.
-        has_rows: it is a floating tensor, so that a limit may be one of its rows.
+        of_rows: reads what may be said of the rows of an input of its kind.
     """
-    parts = list(_parts(meaning))
-    read = [(part, limit_words.clause(part, symbols) or _compared(part, own, symbols)) for part in parts]
-    of_rows = {part: row_words.clause(re.sub(r"\s+of it\b", "", part)) for part in parts if has_rows}
-    is_open = _HEDGES.search(meaning) or any(
-        limits is None and not of_rows.get(part) and _ANOTHER.match(part) for part, limits in read
-    )
+    read = [(part, limit_words.clause(part, symbols) or _compared(part, own, symbols)) for part in _parts(meaning)]
+    kept = {part: of_rows.clause(re.sub(r"\s+of it\b", "", part)) for part, _ in read}
+    is_hedged = bool(_HEDGES.search(meaning))
+    others = any(limits is None and not kept[part] and _ANOTHER.match(part) for part, limits in read)
     for part, limits in read:
-        if limits is None and has_rows and (of_rows[part] or row_words.is_hint(part)):
-            yield part, (None if is_open else of_rows[part]) or Rows()
+        if limits is None and (kept[part] or of_rows.is_hint(part)):
+            yield part, (None if is_hedged or (others and not of_rows.stands) else kept[part]) or Rows()
         elif limits or limit_words.is_hint(part):
-            yield part, None if is_open else limits
+            yield part, None if is_hedged or others else limits
 
 
 def _of_the_one_above(meaning: str, above: Iterable[Clause]) -> Iterator[Clause]:

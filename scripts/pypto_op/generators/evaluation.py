@@ -172,6 +172,7 @@ def inputs_text(sources: Sources) -> str:
         "ranges": [(name, *_python(kept, *sized.get(name, ("", "")))) for name, kept in _bounded(sources).items()],
         "sized": bool(sized),
         "rows": _rows(sources),
+        "distinct": any(rows.distinct for rows in sources.spec.rows.values()),
         "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
@@ -215,6 +216,7 @@ def _rows(sources: Sources) -> dict[str, str]:
         ends = ", ".join(map(str, _python(rows.kept)))
         parts = [f'"{rows.measure}": ({ends})'] * bool(rows.measure) + [f'"order": "{rows.order}"'] * bool(rows.order)
         parts += [f'"one_of": ({", ".join(f"{number!r}" for number in rows.one_of)})'] * bool(rows.one_of)
+        parts += ['"distinct": True'] * rows.distinct
         texts[name] = "{" + ", ".join(parts) + "}"
     return texts
 
