@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pypto_op.documents import limit_words, worded_ranges
+from pypto_op.documents.rows import Rows
 
 TABLE = "## 5. Inputs\n\n| name | kind | shape | dtype | meaning |\n|---|---|---|---|---|\n{}\n\n## 9. Edge cases\n\n{}\n"
 READ = [
@@ -43,6 +44,11 @@ READ = [
     ("exponents between 1 and 8", "1 <= x, x <= 8"),
     ("of the model before, likewise between -30 and 0", "-30 <= x, x <= 0"),
     ("queries; x never exceeds 30", "x <= 30"),
+    ("at most ten either way", "-10 <= x, x <= 10"),
+    ("never more than 8 in either direction", "-8 <= x, x <= 8"),
+    ("anywhere from -0.5 to 0.9", "-0.5 <= x, x <= 0.9"),
+    ("never below 0.1 or above 100", "0.1 <= x, x <= 100"),
+    ("no value is above 10 or below -3", "-3 <= x, x <= 10"),
 ]
 NOT_READ = [
     "values above 10 are clipped",
@@ -59,6 +65,7 @@ NOT_READ = [
     "log of values between 0.1 and 1",
     "rows between 1 and 8",
     "what the norm of x / 4 never exceeds 1 by",
+    "at most ten per step",
 ]
 SILENT = [
     "activations, contiguous",
@@ -66,13 +73,43 @@ SILENT = [
     "1 where a token counts, else 0",
     "a matrix of [S, P]",
     "from the first pass",
+    "set to zero, routed to one of the experts",
+    "what was normalised, in rows of 16",
+]
+ROWS = [
+    ("no row is shorter than 0.1 or longer than 100", "length [0.1, 100]"),
+    ("rows are never longer than about 100", "length [0, 100]"),
+    ("keys, no row ever shorter than a tenth", "length [0.1, inf]"),
+    ("rows have length 1", "length [1, 1]"),
+    ("each row has unit norm", "length [1, 1]"),
+    ("row norms between 0.1 and 100", "length [0.1, 100]"),
+    ("the norm of each row is at least 0.01", "length [0.01, inf]"),
+    ("rows of x are L2-normalised", "length [1, 1]"),
+    ("not negative; rows add up to one", "sum [1, 1]"),
+]
+ROWS_NOT_READ = [
+    "rows add up to 1",  # of both signs: such rows cannot be drawn
+    "rows are normalised",
+    "normalized",
+    "no key is shorter than 0.1",
+    "no row is shorter than 0.1 except in padding",
+    "rows have length 1, rows have length 2",
+    "the longest row has a norm of 8",
 ]
 
 
-def told(meaning: str, sentence: str = "", **front: Any) -> worded_ranges.Worded:
-    rows = [("x", "input", meaning), ("r", "input", ""), ("y", "output", "new")]
-    table = "\n".join(f"| {name} | {kind} | [S, P] | float32 | {cell} |" for name, kind, cell in rows)
-    return worded_ranges.of(TABLE.format(table, sentence), front).get("x", worded_ranges.Worded())
+def told(meaning: str, sentence: str = "", dtype: str = "float32", shape: str = "[S, P]", **front: Any) -> worded_ranges.Worded:
+    return worded_ranges.of(body(meaning, "", sentence, dtype, shape), front).get("x", worded_ranges.Worded())
+
+
+def other(meaning: str, of_r: str) -> worded_ranges.Worded:
+    return worded_ranges.of(body(meaning, of_r), {}).get("r", worded_ranges.Worded())
+
+
+def body(of_x: str, of_r: str, sentence: str = "", dtype: str = "float32", shape: str = "[S, P]") -> str:
+    rows = [("x", "input", of_x), ("r", "input", of_r), ("y", "output", "new")]
+    table = "\n".join(f"| {name} | {kind} | {shape} | {dtype} | {cell} |" for name, kind, cell in rows)
+    return TABLE.format(table, sentence)
 
 
 @pytest.mark.parametrize(("meaning", "said"), READ)
@@ -85,6 +122,68 @@ def test_a_limit_in_words_is_a_limit(meaning: str, said: str) -> None:
 @pytest.mark.parametrize("meaning", NOT_READ)
 def test_what_may_mean_something_else_is_told_and_not_guessed(meaning: str) -> None:
     assert told(meaning).said == () and told(meaning).unread
+
+
+@pytest.mark.parametrize(("meaning", "said"), ROWS)
+def test_a_limit_of_rows_in_words_is_one(meaning: str, said: str) -> None:
+    """A backward pass that divides by each row's length was tried on rows of zeros, which it never gets."""
+    found = told(meaning)
+    assert f"{found.rows.measure} {found.rows.kept}" == said and found.words and not found.unread
+    assert said.partition(" ")[0] in found.told("x")
+
+
+@pytest.mark.parametrize("meaning", ROWS_NOT_READ)
+def test_what_may_limit_rows_is_told_and_not_guessed(meaning: str) -> None:
+    found = told(meaning)
+    assert found.rows == Rows() and found.unread
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("No row of x or y is shorter than 0.1.", ""),
+        ("No row of x or r is shorter than 0.1.", "[0.1, inf]"),
+        ("The rows of x have unit length.", "[1, 1]"),
+        ("Rows of x have unit length where the mask is 1.", ""),
+    ],
+)
+def test_a_sentence_about_rows_is_read(sentence: str, said: str) -> None:
+    found = told("activations", sentence)
+    assert (str(found.rows.kept) if found.rows != Rows() else "") == said and bool(found.unread) == (not said)
+
+
+def test_whole_numbers_have_no_rows() -> None:
+    assert told("no row is shorter than 3", dtype="int32") == worded_ranges.Worded()
+
+
+@pytest.mark.parametrize(
+    ("meaning", "read"),
+    [
+        ("row of each token, no two tokens share one; -1 for padding, as often as one likes", True),
+        ("positions, all different", True),
+        ("distinct", True),
+        ("places; no two are the same", True),
+        ("each at most once", True),
+        ("usually distinct", False),
+        ("no two tokens of a sentence share one", False),
+        ("a permutation of the rows", False),
+    ],
+)
+def test_numbers_that_stand_once_are_read_or_told(meaning: str, read: bool) -> None:
+    """A kernel that looks for the token of each slot was tried on two tokens with one slot, and nobody was told."""
+    found = told(meaning, dtype="int32", shape="[S]")
+    assert found.rows == Rows(distinct=read) and bool(found.unread) is not read
+    assert ("no two of x are the same" in found.told("x")) is read
+
+
+def test_of_several_rows_nobody_knows_in_which_a_number_stands_once() -> None:
+    assert told("all different", dtype="int32").unread
+
+
+def test_likewise_says_what_the_row_above_says() -> None:
+    assert other("between 0 and 8", "r's partner, likewise").said == ("0 <= r", "r <= 8")
+    assert str(other("no row is longer than 100", "likewise, contiguous").rows.kept) == "[0, 100]"
+    assert other("usually below 8", "likewise").unread and not other("activations", "likewise, contiguous").unread
 
 
 @pytest.mark.parametrize("meaning", SILENT)

@@ -149,6 +149,20 @@ def test_whole_numbers_are_sorted(tmp_path: Path) -> None:
     assert "rising" in rows_document.Rows(order="rising").left_by(pick.flip(0))
 
 
+def test_numbers_that_stand_once_do_so_in_every_case(tmp_path: Path) -> None:
+    """A kernel that asks for each slot which token it has was refused on two tokens of one slot."""
+    said = {"slot": {"values": "[-1, D)", "distinct": True}}
+    ws = placed(tmp_path, [tensor("x"), tensor("slot", "int32", ("S",))], input_ranges=said)
+    kept = rows_document.Rows(distinct=True)
+    make, cases = make_inputs_of(ws), suite_cases.cases(gather(ws))
+    drawn = [make(case)["slot"] for case in cases if "cancellation_stress" not in case]
+    assert len(drawn) > 10 and not any(kept.left_by(slot) for slot in drawn)
+    assert any(int(slot.max()) > 0 for slot in drawn) and any(int((slot < 0).sum()) > 1 for slot in drawn), (
+        "-1 stands there often"
+    )
+    assert "twice" in kept.left_by(torch.tensor([3, -1, 0, 3])) and not kept.left_by(torch.tensor([3, -1, 0, -1]))
+
+
 def test_rows_in_order_leave_room_at_both_ends(tmp_path: Path) -> None:
     """Borders of segments that always begin at the first row and stop at the last hide what a kernel does with rows outside."""
     ws = placed(

@@ -51,14 +51,23 @@ _WORDS |= {"tenth": "0.1", "hundredth": "0.01", "thousandth": "0.001", "milliont
 _SIZE = r"-?[A-Z]\w*(?:\s*[-+*]\s*\w+|\s*//\s*\w+)*"
 _ABOUT = r"(?:about|around|roughly|approximately|approx\.?|some|ca\.?|circa|~|≈)?\s*(?:an?\s+)?"
 _END = rf"{_ABOUT}({_NUMBER}(?![\w.])|(?i:{'|'.join(_WORDS)})\b|{_SIZE})"
-_NOT = r"(?:never|not|no|none|nothing|cannot|can not|can't|does not|do not|doesn't|don't)"
+OF_VALUES = (
+    r"(?:values?|entry|entries|elements?|numbers?|(?:log-?)?probabilit(?:y|ies)|activations?|gradients?|weights?|exponents?|logits?|"
+    r"scores?|scales?|factors?|decays?|shares?|coefficients?|cosines?|sines?|temperatures?|variances?|angles?|indices|index|labels?)"
+)
+"""What the values of an input are called; "rows up to 8" is no limit of them."""
+_NOT = rf"(?:never|not|no(?: {OF_VALUES})?|none|nothing|cannot|can not|can't|does not|do not|doesn't|don't)"
 _IS = (
     r"(?:(?:is|are|be|being|lies?|lying|stays?|ranges?|ranging|runs?|running|goes?|going|gets?|falls?|falling|drops?|dropping|rises?|"
-    r"rising|remains?|keeps?|kept|held)\s+)?(?:always\s+|strictly\s+)?"
+    r"rising|remains?|keeps?|kept|held)\s+)?(?:(?:always|strictly|ever|anywhere|somewhere)\s+)?"
 )
 _BELOW = r"(?:below|under|beneath|less than|smaller than|lower than)"
 _ABOVE = r"(?:above|over|beyond|past|more than|greater than|larger than|higher than|exceed(?:s|ing)?)"
 _MORE, _LESS = r"(?:more|above|greater|larger|higher|up|upwards?)", r"(?:less|below|fewer|smaller|lower)"
+_BOTH_WAYS = (
+    r"(?:(?:in|by) (?:magnitude|absolute value|size)|(?:either|each) way|both ways|of (?:either|both) signs?|"
+    r"(?:in|to|on) (?:either|both) (?:directions?|sides?))"
+)
 _PHRASES: tuple[tuple[str, Limits], ...] = (
     (rf"(?:in |within )?between {_END}\s+and\s+{_END}", Limits("{0}", "{1}")),
     (rf"(?:in|within)\s*\[\s*{_END}\s*,\s*{_END}\s*\]", Limits("{0}", "{1}")),
@@ -68,7 +77,9 @@ _PHRASES: tuple[tuple[str, Limits], ...] = (
     (rf"(?:from\s+)?{_END}\s*(?:up to|to|\.\.\.?|…|–|through|until)\s*{_END}", Limits("{0}", "{1}")),
     (rf"{_NOT} {_IS}{_BELOW} {_END}|at least {_END}|from {_END} (?:on|onwards?|up|upwards)\b", Limits(low="{0}")),
     (rf"(?:>=|≥)\s*{_END}|{_END} (?:or|and) {_MORE}\b|{_END} at least", Limits(low="{0}")),
-    (rf"(?:up to|at most) {_END} (?:in|by) (?:magnitude|absolute value|size)", Limits("-{0}", "{0}")),
+    (rf"(?:up to|at most|{_NOT} {_IS}{_ABOVE}) {_END} {_BOTH_WAYS}", Limits("-{0}", "{0}")),
+    (rf"{_NOT} {_IS}{_BELOW} {_END} n?or {_IS}{_ABOVE} {_END}", Limits("{0}", "{1}")),
+    (rf"{_NOT} {_IS}{_ABOVE} {_END} n?or {_IS}{_BELOW} {_END}", Limits("{1}", "{0}")),
     (rf"{_NOT} {_IS}{_ABOVE} {_END}|at most {_END}|(?:<=|≤)\s*{_END}", Limits(high="{0}")),
     (rf"{_END} (?:or|and) {_LESS}\b|{_END} at (?:the )?most", Limits(high="{0}")),
     (rf"(?:magnitudes?|absolute values?) (?:is |are |of )?(?:up to|at most|{_NOT} {_ABOVE}) {_END}", Limits("-{0}", "{0}")),
@@ -82,11 +93,6 @@ _PHRASES: tuple[tuple[str, Limits], ...] = (
     (r"negative\b", Limits(high="0", open_high=True)),
 )
 _READ = tuple((re.compile(rf"{_IS}(?:{pattern})(?![\w.^*])", re.I), form) for pattern, form in _PHRASES)
-OF_VALUES = (
-    r"(?:values?|entry|entries|elements?|numbers?|(?:log-?)?probabilit(?:y|ies)|activations?|gradients?|weights?|exponents?|logits?|"
-    r"scores?|scales?|factors?|decays?|shares?|coefficients?|cosines?|sines?|temperatures?|variances?|angles?|indices|index|labels?)"
-)
-"""What the values of an input are called; "rows up to 8" is no limit of them."""
 _SUBJECT = re.compile(
     rf"(?:(?:likewise|also|again|all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
     r"(?:\s*\b(?:can|may|must|should|will|shall|has to|have to)(?=\s))?\s*",
@@ -97,9 +103,12 @@ _COMPARES = (
     r"\b(?:between|from|below|under|above|over|beyond|within|at least|at most|up to|to|no more|less than|more than|exceeds?|"
     r"(?:greater|smaller|larger|lower) than|magnitudes?)\b|[<>≤≥±]|\bin\s*[\[(]\s*(?=[-\d])"
 )
+_NAMED = rf"\b(?:{'|'.join(word for word in _WORDS if word not in ('zero', 'one'))})\b"
+"""A number in words; "set to zero" and "one of" are no limits."""
 _SIGNED = r"\b(?:always|never|not|strictly|must be|is|are|stays?) (?:positive|negative)\b"
 _HINT = re.compile(
-    rf"(?:{_COMPARES})[^.;]*?(?<![\w.]){_NUMBER}(?![\w.])|{_NUMBER}\s*(?:to|\.\.|…|–)\s*{_ABOUT}{_NUMBER}|{_SIGNED}", re.I
+    rf"(?:{_COMPARES})[^.;]*?(?:(?<![\w.]){_NUMBER}(?![\w.])|{_NAMED})|{_NUMBER}\s*(?:to|\.\.|…|–)\s*{_ABOUT}{_NUMBER}|{_SIGNED}",
+    re.I,
 )
 
 

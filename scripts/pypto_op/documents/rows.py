@@ -1,4 +1,5 @@
-"""What SPEC.md's `input_ranges` says beside an interval: `k: {row_length: 1}`, `p: {row_sum: 1}`, `mask: {one_of: [0, 1]}`.
+"""What SPEC.md's `input_ranges` says beside an interval: `k: {row_length: 1}`, `p: {row_sum: 1}`, `mask: {one_of: [0, 1]}`,
+`slot: {distinct: true}`.
 
 A row is what lies along an input's last axis. Some operators are defined, or have bounded gradients, only where keys are
 normalised, weights add up to 1, or decays were summed up; no interval of single values can say so. Nor can it say that a
@@ -8,7 +9,7 @@ floating mask holds 0 and 1, or a ternary weight -1, 0 and 1, and nothing betwee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MEASURES = {"row_length": "length", "row_sum": "sum"}
 _ORDER = "row_order"
 _ONE_OF = "one_of"
+_DISTINCT = "distinct"
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 _SLACK = 4.0
 """Units in the last place, relative to its end, by which rounding may take a length or a sum beyond it."""
@@ -36,13 +38,28 @@ class Rows:
     kept: Range = Range()  # between which values the measure lies
     order: str = ""  # "rising" or "falling" (equal neighbours are both), or ""
     one_of: tuple[float, ...] = ()  # the numbers that elements may be; empty where nothing is said
+    distinct: bool = False  # no whole number stands twice in a row, but for negative ones, which name nothing
 
     @property
     def plain(self) -> dict[str, Any]:
         """The same as data: how `stress.patterns.within` takes it."""
         if self.one_of:
             return {_ONE_OF: self.one_of}
-        return {**({self.measure: self.kept.ends} if self.measure else {}), **({"order": self.order} if self.order else {})}
+        return {
+            **({self.measure: self.kept.ends} if self.measure else {}),
+            **({"order": self.order} if self.order else {}),
+            **({_DISTINCT: True} if self.distinct else {}),
+        }
+
+    def within(self, other: Rows) -> Rows | None:
+        """Return both together; None where they say different things."""
+        if self == Rows() or other == Rows():
+            return self if other == Rows() else other
+        if replace(self, kept=Range()) != replace(other, kept=Range()):
+            return None
+        low = max(self.kept, other.kept, key=lambda one: (one.low, one.open_low))
+        high = min(self.kept, other.kept, key=lambda one: (one.high, not one.open_high))
+        return replace(self, kept=Range(low.low, high.high, low.open_low, high.open_high)) if low.low <= high.high else None
 
     @property
     def may_be_zero(self) -> bool:
@@ -64,9 +81,17 @@ class Rows:
             first, after = value[..., :-1], value[..., 1:]
             if bool((after < first if self.order == "rising" else after > first).any()):
                 return f"rows that are not {self.order}"
+        if self.distinct and self._repeats(value):
+            return "numbers that stand twice in a row"
         if self.measure and value.is_floating_point() and self._is_left(value):
             return f"rows whose {self.measure} is not in {self.kept}"
         return ""
+
+    @staticmethod
+    def _repeats(value: Any) -> bool:
+        """Whether a number from 0 on stands twice in a row: neighbours are alike once the rows are sorted."""
+        first, after = (ordered := value.sort(dim=-1).values)[..., :-1], ordered[..., 1:]
+        return bool(((first == after) & (first >= 0)).any())
 
     def _is_other(self, value: Any) -> bool:
         import torch
@@ -93,7 +118,8 @@ def of(input_ranges: Mapping[str, Written]) -> dict[str, Rows]:
             key = next((key for key in _MEASURES if key in written), "")
             kept = _interval(written[key]) if key else None
             one_of = tuple(sorted(float(number) for number in written.get(_ONE_OF, ())))
-            rows = Rows(_MEASURES[key] if kept else "", kept or Range(), str(written.get(_ORDER, "")), one_of)
+            measure, distinct = _MEASURES[key] if kept else "", written.get(_DISTINCT) is True
+            rows = Rows(measure, kept or Range(), str(written.get(_ORDER, "")), one_of, distinct)
             found |= {name: rows} if rows != Rows() else {}
     return found
 
@@ -150,6 +176,9 @@ def check_named(
         if rows.measure and port.dtype not in _FLOATS:
             problem = f"{name} is {port.dtype}, and row_{rows.measure} is for floating inputs"
             raise ContractError(problem, file=file, where=where, remedy="give an interval, or a row_order")
+        if rows.distinct and port.dtype in _FLOATS:
+            problem = f"{name} is {port.dtype}, and distinct is for whole numbers"
+            raise ContractError(problem, file=file, where=where, remedy="give an interval, or a row_order")
         if rows.one_of and port.dtype not in _FLOATS:
             problem = f"{name} is {port.dtype}, and one_of is for floating inputs"
             raise ContractError(problem, file=file, where=where, remedy=f'write `shape_constraints: ["0 <= {name} <= 1"]`')
@@ -167,9 +196,15 @@ def _problem(key: str, written: Any, values: Range) -> str:
         return f'{written!r} is no range of numbers; write 1, [0, 1] or "(0, 1]"'
     if kept.high <= 0.0 or kept.low < 0.0 or (kept.low == kept.high and kept.open_low | kept.open_high) or kept.low > kept.high:
         return f"{written!r} holds no value; a row's {_MEASURES[key]} is drawn from 0 on"
-    if key == "row_sum" and values.low < 0.0:
+    return contradicts(Rows(_MEASURES[key], kept), values)
+
+
+def contradicts(rows: Rows, values: Range) -> str:
+    """Return what keeps the length or sum of rows from being drawn beside the range of the values; "" when nothing."""
+    if rows.measure == "sum" and values.low < 0.0:
         return 'needs values from 0 on; write `values: "[0, inf)"` beside it'
     # Rows are scaled to measure, so a range of values must hold whatever that makes of them: each is at most the measure.
-    if (values.low != 0.0 and -values.low < kept.high) or values.high < kept.high:
-        return f"leaves the range {values} of the values; let that begin at 0 or at {-kept.high:g}, and end at {kept.high:g}"
+    high = rows.kept.high
+    if rows.measure and ((values.low != 0.0 and -values.low < high) or values.high < high):
+        return f"leaves the range {values} of the values; let that begin at 0 or at {-high:g}, and end at {high:g}"
     return ""

@@ -48,8 +48,9 @@ class Spec:
 
     @property
     def rows(self) -> dict[str, rows.Rows]:
-        """What `input_ranges` says of the rows of inputs, by name."""
-        return rows.of(self.input_ranges)
+        """What `input_ranges`, and words where that is silent, say of the rows of inputs, by name."""
+        worded = {name: told.rows for name, told in self.worded.items() if told.rows != rows.Rows()}
+        return {**worded, **rows.of(self.input_ranges)}
 
     def tolerance_for(self, dtype: str) -> tuple[float, float] | None:
         """Return (atol, rtol) for a floating dtype, or None when the policy has no such pair."""

@@ -14,8 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from pypto_op.documents import constraints, limit_words, markdown, port_table, ranges
+from pypto_op.documents import constraints, limit_words, markdown, port_table, ranges, row_words
+from pypto_op.documents import rows as row_ranges
 from pypto_op.documents.limit_words import Limits
+from pypto_op.documents.ranges import Range
+from pypto_op.documents.rows import Rows
 from pypto_op.python_text import names_in
 
 _INTERVAL = r"[\[(][^,\[\]()]+,[^,\[\]()]+[\])]"
@@ -23,8 +26,8 @@ _PARTS = re.compile(rf"(?P<whole>{_INTERVAL})|[;:(),]|(?<!\.)\.(?=\s|$)")
 _SENTENCES = re.compile(r"(?<!\.)\.(?=\s|$)|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")
 _BULLET = re.compile(r"^(?:[-*+]|\d+\.)\s+")
 _HEDGES = re.compile(
-    r"\b(except|unless|apart from|save for|usual(?:ly)?|typical(?:ly)?|mostly|mainly|often|normally|sometimes|rarely|almost|"
-    r"nearly always|expected|where|when|if|clipped|clamped|ignored)\b",
+    r"\b(except|unless|apart from|save for|usual(?:ly)?|typical(?:ly)?|mostly|mainly|(?<!as )often|normally|sometimes|rarely|"
+    r"almost|nearly always|expected|where|when|if|clipped|clamped|ignored)\b",
     re.I,
 )
 """Beside such a word a limit is none, or one of something else."""
@@ -46,7 +49,17 @@ _ABOUT_INPUTS = re.compile(
 _ALWAYS = re.compile(
     r"\b(lies?|ranges?|stays?|never|always|bounded|limited|held|kept|at (?:least|most)|no (?:more|less) than)\b", re.I
 )
+_ROWS_OF = re.compile(
+    r"\b(rows?)\s+of\s+(?:the\s+)?(?P<names>\w+(?:(?:\s*,\s*|\s+(?:and|n?or)\s+)\w+)*?)(?=\s+(?!and\b|n?or\b)|$)", re.I
+)
+"""Rows of named inputs: "no row of a and b is shorter than 0.1"."""
+_LIKEWISE = re.compile(
+    r"(?:likewise|ditto|the same|same|as above|in the same range|(?:with )?the same limits?)(?: limits?)?", re.I
+)
+"""A whole clause that says of an input what the row above says of another."""
 _ABOVE, _BELOW = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
+Clause = tuple[str, Limits | Rows | None]
+"""A clause with what it says of values or of rows; None and `Rows()` where that could not be read."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +70,19 @@ class Worded:
         said: the limits as comparisons, for the ends that the front matter leaves open.
         words: the clauses that say so.
         unread: clauses that look like a limit and could not be read, where the front matter says nothing of the input.
+        rows: what holds for its rows.
     """
 
     said: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    rows: Rows = Rows()
+
+    def told(self, name: str) -> str:
+        """Return the limits of the input as a person reads them, with the words that say so; "" for none."""
+        kept = [f"each row of {name} has a {self.rows.measure} in {self.rows.kept}"] if self.rows.measure else []
+        kept += [f"no two of {name} are the same, but negative ones"] if self.rows.distinct else []
+        return f"{' and '.join((*self.said, *kept))} (`{', '.join(self.words)}`)" if self.said or kept else ""
 
 
 def of(body: str, data: Mapping[str, Any]) -> dict[str, Worded]:
@@ -77,7 +98,10 @@ def of(body: str, data: Mapping[str, Any]) -> dict[str, Worded]:
     for name, row, clauses in _clauses(body):
         if name in data.get("input_ranges", {}):
             continue
-        told = _told(name, row.shape != "[]", clauses, _sides(said, name), defaults.get(name))
+        of_values = [(text, limits) for text, limits in clauses if not isinstance(limits, Rows)]
+        told = _told(name, row.shape != "[]", of_values, _sides(said, name), defaults.get(name))
+        of_rows = [(text, limits) for text, limits in clauses if isinstance(limits, Rows)]
+        told = _with_rows(told, of_rows, ranges.of((*said, *told.said), name))
         found.update({name: told} if told != Worded() else {})
     return found
 
@@ -99,6 +123,18 @@ def _told(name: str, is_tensor: bool, clauses: list[tuple[str, Limits | None]], 
     return Worded(tuple(left.of(name)), words if left.of(name) else (), () if known else unread)
 
 
+def _with_rows(told: Worded, clauses: list[tuple[str, Rows]], values: Range) -> Worded:
+    """Return what is told of an input and its rows; what these cannot have beside the range of its values is not read."""
+    words = tuple(text for text, rows in clauses if rows != Rows())
+    unread = tuple(text for text, rows in clauses if rows == Rows())
+    kept: Rows | None = Rows()
+    for _, rows in clauses:
+        kept = kept.within(rows) if kept else None
+    if kept is None or row_ranges.contradicts(kept, values):
+        return replace(told, unread=(*told.unread, *words, *unread))
+    return replace(told, rows=kept, words=tuple(dict.fromkeys((*told.words, *words))), unread=(*told.unread, *unread))
+
+
 def _sides(said: Iterable[str], name: str) -> set[str]:
     """Return which ends of an input comparisons name; both where they name it otherwise."""
     found: set[str] = set()
@@ -108,31 +144,62 @@ def _sides(said: Iterable[str], name: str) -> set[str]:
 
 
 @lru_cache(maxsize=32)
-def _clauses(body: str) -> list[tuple[str, port_table.Row, list[tuple[str, Limits | None]]]]:
+def _clauses(body: str) -> list[tuple[str, port_table.Row, list[Clause]]]:
     """Return each input with the clauses that are, or seem to be, limits of it."""
     table = {name: row for name, row in port_table.rows(body).items() if not row.is_output}
     symbols = {word for row in table.values() for word in re.findall(r"[A-Za-z_]\w*", row.shape)}
     sentences = list(_sentences(body))
-    found = []
+    found: list[tuple[str, port_table.Row, list[Clause]]] = []
     for name, row in table.items():
-        clauses = [*_of_cell(re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning), {"it", name}, symbols)]
+        of_rows = row_words.reader(row.shape, port_table.dtype_of(name, table))
+        meaning = re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning)
+        clauses = list(_of_cell(meaning, {"it", name}, symbols, of_rows))
+        if found and found[-1][1].shape == row.shape:
+            clauses += _of_the_one_above(meaning, found[-1][2])
         clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
+        if of_rows is row_words.OF_FLOATS:
+            clauses += [one for sentence in sentences for one in _of_rows(sentence, name, table)]
         clauses = [(re.sub(r"\bit\b", name, text), limits) for text, limits in clauses]
         found.append((name, row, list(dict.fromkeys(clauses))))
     return found
 
 
-def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str]) -> Iterator[tuple[str, Limits | None]]:
-    """Yield each limit of a cell, None for what seems to be one; None for all where another clause may take them back.
+def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str], of_rows: row_words.Reader) -> Iterator[Clause]:
+    """Yield each limit of a cell; as unread all where another clause may take them back.
 
     Args:
         own: the names of the cell's input.
+        of_rows: reads what may be said of the rows of an input of its kind.
     """
     read = [(part, limit_words.clause(part, symbols) or _compared(part, own, symbols)) for part in _parts(meaning)]
-    is_open = _HEDGES.search(meaning) or any(limits is None and _ANOTHER.match(part) for part, limits in read)
+    kept = {part: of_rows.clause(re.sub(r"\s+of it\b", "", part)) for part, _ in read}
+    is_hedged = bool(_HEDGES.search(meaning))
+    others = any(limits is None and not kept[part] and _ANOTHER.match(part) for part, limits in read)
     for part, limits in read:
-        if limits or limit_words.is_hint(part):
-            yield part, None if is_open else limits
+        if limits is None and (kept[part] or of_rows.is_hint(part)):
+            yield part, (None if is_hedged or (others and not of_rows.stands) else kept[part]) or Rows()
+        elif limits or limit_words.is_hint(part):
+            yield part, None if is_hedged or others else limits
+
+
+def _of_the_one_above(meaning: str, above: Iterable[Clause]) -> Iterator[Clause]:
+    """Yield the limits of the row above for a cell that says no more of them than "likewise"."""
+    for part in _parts(meaning):
+        if _LIKEWISE.fullmatch(part):
+            yield from ((part, None if _HEDGES.search(meaning) else limits) for _, limits in above)
+
+
+def _of_rows(sentence: str, name: str, names: Collection[str]) -> Iterator[Clause]:
+    """Yield the limit of a sentence about the rows of the input: "no row of a and b is shorter than 0.1"."""
+    about = _ROWS_OF.search(sentence)
+    subject = re.findall(r"\w+", re.sub(r"\b(?:and|n?or)\b", ",", about["names"])) if about else []
+    if about is None or name not in subject or _REFUSED.search(sentence):
+        return
+    is_open = _HEDGES.search(sentence) or ":" in sentence or not set(subject) <= set(names)
+    plain = f"{sentence[: about.end(1)]}{sentence[about.end() :]}"
+    rows = None if is_open else row_words.clause(plain)
+    if rows or row_words.is_hint(plain):
+        yield sentence, rows or Rows()
 
 
 def _compared(text: str, own: Collection[str], symbols: Collection[str]) -> Limits | None:
@@ -151,9 +218,7 @@ def _compared(text: str, own: Collection[str], symbols: Collection[str]) -> Limi
     return found if found != Limits() else None
 
 
-def _of_sentence(
-    sentence: str, name: str, names: Collection[str], symbols: Collection[str]
-) -> Iterator[tuple[str, Limits | None]]:
+def _of_sentence(sentence: str, name: str, names: Collection[str], symbols: Collection[str]) -> Iterator[Clause]:
     """Yield the limits of a sentence that begins with the input; None for what seems to be one."""
     about = _ABOUT_INPUTS.fullmatch(sentence)
     if about is None and _seems_about(sentence, name):

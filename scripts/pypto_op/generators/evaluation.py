@@ -175,6 +175,7 @@ def inputs_text(sources: Sources) -> str:
         "ranges": [(name, *_python(kept, *sized.get(name, ("", "")))) for name, kept in _bounded(sources).items()],
         "sized": bool(sized),
         "rows": _rows(sources),
+        "distinct": any(rows.distinct for rows in sources.spec.rows.values()),
         "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
@@ -206,7 +207,7 @@ def _unheeded(sources: Sources) -> list[str]:
 
 def _worded(spec: Spec) -> tuple[dict[str, str], list[str]]:
     """Return what limits words gave inputs, and the words that gave none."""
-    read = {name: f"{' and '.join(told.said)} (`{', '.join(told.words)}`)" for name, told in spec.worded.items() if told.said}
+    read = {name: told.told(name) for name, told in spec.worded.items() if told.told(name)}
     return read, [f"{name} by `{words}`" for name, told in spec.worded.items() for words in told.unread]
 
 
@@ -224,6 +225,7 @@ def _rows(sources: Sources) -> dict[str, str]:
         ends = ", ".join(map(str, _python(rows.kept)))
         parts = [f'"{rows.measure}": ({ends})'] * bool(rows.measure) + [f'"order": "{rows.order}"'] * bool(rows.order)
         parts += [f'"one_of": ({", ".join(f"{number!r}" for number in rows.one_of)})'] * bool(rows.one_of)
+        parts += ['"distinct": True'] * rows.distinct
         texts[name] = "{" + ", ".join(parts) + "}"
     return texts
 
