@@ -150,7 +150,7 @@ def test_whole_numbers_are_sorted(tmp_path: Path) -> None:
 
 
 def test_numbers_that_stand_once_do_so_in_every_case(tmp_path: Path) -> None:
-    """A kernel that asks for each slot which token it has was refused on two tokens of one slot."""
+    """A kernel that asks for each slot which token it has differs from the golden on two tokens of one slot."""
     said = {"slot": {"values": "[-1, D)", "distinct": True}}
     ws = placed(tmp_path, [tensor("x"), tensor("slot", "int32", ("S",))], input_ranges=said)
     kept = rows_document.Rows(distinct=True)
