@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,7 +222,7 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:400]
     if done.returncode == ExitCode.CONTRACT:
         raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
-    remedy = f"{to_run(' '.join(['verify', *words]), ws.root)} by hand"
+    remedy = f"{to_run(f'verify {shlex.join(words)}', ws.root)} by hand"
     raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)
 
 
