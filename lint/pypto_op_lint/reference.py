@@ -1,21 +1,19 @@
-"""The rule reference, made from the rules' own docstrings: `python -m pypto_op_lint.reference [--check]`."""
+"""The rule reference, made from the rules' own docstrings; `pypto-op bundle write` writes it."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from pathlib import Path
 from textwrap import dedent
 
-from pypto_op.bundle_files import bundle_root
 from pypto_op.vocabulary import LintEvent
 from pypto_op_lint import events, registry
 from pypto_op_lint.rule import ALL_STAGES, Rule
 
-FOLDER = Path("skills/pypto-op-review/references")
-_INDEX, _DETAILS = "lint-rules.md", "lint-rules"
-_MADE_BY = "<!-- Made from the rules by `python -m pypto_op_lint.reference`; do not edit. -->"
+INDEX = Path("skills/pypto-op-review/references/lint-rules.md")
+PAGES = INDEX.with_suffix("")
+_MADE_BY = "<!-- Made from the rules by `pypto-op bundle write`; do not edit. -->"
 _CODE_HEADINGS = {"Example", "Use instead"}
 
 
@@ -63,40 +61,16 @@ def index() -> str:
         files = ", ".join(sorted(str(a) for a in rule.artifacts))
         files = "every artefact" if len(rule.artifacts) > 8 else files
         reports = first_line(rule).replace("|", "\\|")
-        lines.append(f"| [{rule_id}]({_DETAILS}/{rule_id}.md) | {rule.severity} | {reports} | {files} |")
+        lines.append(f"| [{rule_id}]({PAGES.name}/{rule_id}.md) | {rule.severity} | {reports} | {files} |")
     return "\n".join(lines) + "\n"
 
 
 def pages() -> dict[Path, str]:
     """Return every page of the reference by its path inside the bundle."""
-    made = {FOLDER / _INDEX: index()}
+    made = {INDEX: index()}
     for rule_id, rule in registry.all_rules().items():
-        made[FOLDER / _DETAILS / f"{rule_id}.md"] = f"{_MADE_BY}\n{explain(rule)}"
+        made[PAGES / f"{rule_id}.md"] = f"{_MADE_BY}\n{explain(rule)}"
     return made
-
-
-def stale(root: Path) -> list[Path]:
-    """Return the pages below `root` that are missing, out of date, or about rules that no longer exist."""
-    wanted = pages()
-    wrong = [path for path, text in wanted.items() if _read(root / path) != text]
-    present = (root / FOLDER / _DETAILS).glob("*.md")
-    return wrong + [p.relative_to(root) for p in sorted(present) if p.relative_to(root) not in wanted]
-
-
-def write(root: Path) -> None:
-    """Write the reference below `root`."""
-    for path in stale(root):
-        (root / path).unlink(missing_ok=True)
-    for path, text in pages().items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return None
 
 
 def _parts(rule: type[Rule]) -> list[tuple[str, str]]:
@@ -111,19 +85,3 @@ def _parts(rule: type[Rule]) -> list[tuple[str, str]]:
 def _is_code(text: str) -> bool:
     """Whether an example is Python (it may be a piece of a document)."""
     return bool(re.search(r"^\s*(?:def |for |while |import |from |@|\w[\w.\[\]:, ]* = |[\w.]+\()", text, re.MULTILINE))
-
-
-def main(arguments: list[str]) -> int:
-    """Write the reference, or with `--check` say what is stale; 1 when something is."""
-    root = bundle_root()
-    if "--check" not in arguments:
-        write(root)
-        return 0
-    wrong = stale(root)
-    for path in wrong:
-        print(f"{path}: out of date; run `python -m pypto_op_lint.reference`")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -23,6 +23,7 @@ from pypto_op.bundle.commands import bundle as command
 from pypto_op.bundle.texts import Text
 from pypto_op.bundle_files import bundle_root
 from pypto_op.vocabulary import Role
+from pypto_op_lint import reference
 
 PAGE = "skills/pypto-op-plan/SKILL.md"
 
@@ -197,18 +198,31 @@ def test_the_command_says_so_in_json_and_with_its_exit_code(copy):
 
 
 def test_the_generated_files_are_written_by_the_commands(copy):
-    names = (role_table.TABLE, budgets.PAGE, command_page.PAGE, made.MANIFEST, way_table.LEADER, way_table.MANUAL)
+    names = (
+        role_table.TABLE,
+        budgets.PAGE,
+        command_page.PAGE,
+        made.MANIFEST,
+        way_table.LEADER,
+        way_table.MANUAL,
+        reference.PAGES / "OL48.md",
+    )
     kept = {name: (copy / name).read_text() for name in names}
     (copy / budgets.PAGE).write_text("old")
     (copy / command_page.PAGE).unlink()
+    (copy / reference.PAGES / "OL48.md").write_text("edited by hand")
+    (copy / reference.PAGES / "OL99.md").write_text("a rule that is gone")
     for page in (way_table.LEADER, way_table.MANUAL):
         (copy / page).write_text(kept[page].replace("| 1 |", "| 7 |").replace("| 1 ", "| 8 "))
     table = kept[role_table.TABLE].replace("writes: ", "writes:  ").replace("runs: [", "runs: [fly, ")
     (copy / role_table.TABLE).write_text(table.replace("writers: [", "writers: [pypto-op-coder, "))
     (copy / made.MANIFEST).write_text(kept[made.MANIFEST].replace('"./.agents/pypto-op-coder.md",', ""))
+    said = {found.file for found in made.check(copy, load_agents(copy), read_skills(copy)[0])}
+    assert said == {name.as_posix() for name in (*names, reference.PAGES / "OL99.md")}
     done = CliRunner().invoke(command, ["write", "--root", str(copy)], standalone_mode=False)
     assert done.return_value == 0 and set(done.output.split()) == {str(copy / name) for name in names}
     assert {name: (copy / name).read_text() for name in names} == kept
+    assert not (copy / reference.PAGES / "OL99.md").exists()
 
 
 def test_every_flag_of_every_command_is_known_to_the_check():

@@ -10,6 +10,7 @@ from pypto_op.debug.divergence import first_divergences, maker_of, went_through
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
 from pypto_op.debug.reads_writes import other_batch
+from pypto_op.debug.rerun import disagreeing
 from pypto_op.debug.turns import walked_backwards
 from pypto_op.diagnose.kernel_loops import KernelLoops
 
@@ -143,3 +144,20 @@ def test_a_read_of_another_batch_is_told_where_another_input_of_as_many_is_read_
         run = Run(tmp_path / str(number))
         views = _batch(run, *read)
         assert [one.step for one in other_batch(run.steps, ["out"])] == [views[at] for at in told], read
+
+
+def test_an_operation_that_the_simulator_computes_wrongly_is_told_and_no_other(tmp_path: Path) -> None:
+    """Operands stand in either order, sums along any axis, and what the dump does not tell, such as a scalar, blames nobody."""
+    torch.manual_seed(0)
+    run = Run(tmp_path)
+    x, y = (run.add("VIEW", torch.rand(4, 8) + 0.5) for _ in range(2))
+    run.add("MULS", x.tensor() * 3.0, x)
+    run.add("SUB", y.tensor() - x.tensor(), x, y)
+    run.add("ROWSUM_SINGLE", x.tensor().sum(-1, keepdim=True), x)
+    run.add("A_MUL_B", x.tensor() @ y.tensor().T, x, y)
+    run.add("DIV", x.tensor() / torch.zeros(4, 8), x, run.add("VEC_DUP", torch.zeros(4, 8)))
+    run.add("CAST", x.tensor(), x)
+    assert disagreeing(run.steps) is None
+    wrong = run.add("EXP", torch.exp(x.tensor()) * 1.01, x)
+    run.add("RSQRT", x.tensor(), x)
+    assert disagreeing(run.steps) is wrong

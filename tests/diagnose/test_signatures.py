@@ -212,29 +212,30 @@ print(found.hits[0].entry.id, found.hits[0].log[1], int(peak[1]) // 1024, second
     ids=["plain", "errors", "addresses"],
 )
 def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> None:
-    """128 MiB here; memory does not depend on the size."""
+    """64 MiB here; memory does not depend on the size."""
     block = "".join(noise.format(n=n) for n in range(20000)).encode()
     path, lines = tmp_path / "huge.log", 0
     with path.open("wb") as file:
-        while file.tell() < 64 * 1024**2:
+        while file.tell() < 32 * 1024**2:
             lines += 20000
             file.write(block)
         file.write(b"RuntimeError: NPU out of memory. Tried to allocate 22.00 MiB\n")
-        while file.tell() < 128 * 1024**2:
+        while file.tell() < 64 * 1024**2:
             file.write(block)
     done = subprocess.run([sys.executable, "-c", MEASURED, path], capture_output=True, text=True, check=True)
     name, line, megabytes, seconds = done.stdout.split()
     assert (name, int(line)) == ("device-out-of-memory", lines + 1)
     assert int(megabytes) < 100, f"{megabytes} MiB"
-    assert float(seconds) < 3, f"{seconds} processor seconds for 128 MiB"
+    assert float(seconds) < 1.5, f"{seconds} processor seconds for 64 MiB"
 
 
 @pytest.mark.slow
 def test_one_diagnosis_costs_little() -> None:
+    some = LOGS[::5]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    for log in LOGS:
+    for log in some:
         first(log.text)
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_utime - before) / len(LOGS) < 0.2
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_utime - before) / len(some) < 0.2
 
 
 def test_a_folder_of_device_logs_is_read_and_the_file_is_named(tmp_path: Path) -> None:

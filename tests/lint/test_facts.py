@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
-import libcst as cst
 import pytest
+from tests.lint.asking_facts import KERNEL, argument_of, facts_of
 
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.dtypes import dtypes_of
 from pypto_op_lint.facts.launches import MANY
 from pypto_op_lint.facts.values import Const, Seq
-from pypto_op_lint.parsing import parse_file
-from pypto_op_lint.tree import Function, Tree
-
-KERNEL = """
-import functools
-import pypto
-import torch
-
-@pypto.frontend.jit
-def kernel(x: pypto.Tensor([8, 8], pypto.DT_FP32), out: pypto.Tensor([8, 8], pypto.DT_FP32)):
-    out[:] = stage(x)
-
-def stage(x):
-    return inner(x)
-
-def inner(x):
-    return pypto.exp(x)
-
-"""
-
-
-def facts_of(text: str) -> Facts:
-    facts = Facts(Tree(parse_file(dedent(text))))
-    assert facts.calls is not None
-    return facts
-
-
-def argument_of(facts: Facts, callee: str = "use") -> cst.BaseExpression:
-    """The first argument of the last call of `use`."""
-    calls = [s.node for s in facts.tree.sites(cst.Call) if getattr(s.node.func, "value", "") == callee]
-    return cst.ensure_type(calls[-1], cst.Call).args[0].value
+from pypto_op_lint.tree import Function
 
 
 def function(facts: Facts, name: str) -> Function:
@@ -316,118 +284,6 @@ if __name__ == "__main__":
     names = {f.name for f in facts.host_functions}
     assert {"k_wrapper", "main_helper", "_validate", "used_by_product"} <= names
     assert not names & {"_make_inputs", "main", "_only_here", "kernel", "stage"}
-
-
-@pytest.mark.parametrize(
-    ("expression", "is_tensor"),
-    [
-        ("x", True),
-        ("n", False),
-        ("x.shape", False),
-        ("x.shape[0]", False),
-        ("x.size(0)", False),
-        ("x.reshape(-1)", True),
-        ("x * 2", True),
-        ("n * 2", False),
-        ("x > 0", True),
-        ("x is None", False),
-        ("torch.empty(3)", True),
-        ("torch.finfo(x.dtype)", False),
-        ("helper(x)", True),
-        ("len(x)", False),
-        ("-x", True),
-        ("not x", False),
-        ("x.T", True),
-        ("x.dtype", False),
-        ("(x if n else n)", True),
-        ("pair[0]", False),
-    ],
-)
-def test_host_tensors_are_told_from_numbers(expression: str, is_tensor: bool) -> None:
-    facts = facts_of(
-        KERNEL
-        + f"""
-def helper(t):
-    return t.contiguous()
-
-def k_wrapper(x: torch.Tensor, n: int):
-    pair = (n, n)
-    use({expression})
-"""
-    )
-    assert facts.tensors.on_host(argument_of(facts)) is is_tensor
-
-
-@pytest.mark.parametrize(
-    ("expression", "is_tensor"),
-    [
-        ("x", True),
-        ("n", False),
-        ("pypto.exp(x)", True),
-        ("x.exp().mul(x)", True),
-        ("x.shape", False),
-        ("x * 2.0", True),
-        ("x[0:4]", True),
-        ("x[0]", False),
-        ("inner(x)", True),
-        ("pypto.min(n, 4)", False),
-        ("state", True),
-        ("either", False),
-    ],
-)
-def test_graph_tensors_are_told_from_symbols(expression: str, is_tensor: bool) -> None:
-    facts = facts_of(
-        f"""
-        import pypto
-
-        def inner(t):
-            return pypto.exp(t)
-
-        @pypto.frontend.jit
-        def kernel(x: pypto.Tensor([8, 8], pypto.DT_FP32), n: int):
-            state = pypto.tensor([8, 8], pypto.DT_FP32, "state")
-            either = x
-            if n:
-                either = n
-            use({expression})
-        """
-    )
-    assert facts.tensors.in_graph(argument_of(facts)) is is_tensor
-
-
-@pytest.mark.parametrize(
-    ("expression", "carries"),
-    [
-        ("x", True),
-        ("out", True),
-        ("torch.empty_like(x)", False),
-        ("torch.ones(x.shape[0])", False),
-        ("torch.triu(torch.ones(n, n), 1)", False),
-        ("torch.triu(x)", True),
-        ("torch.arange(n) * 0.5", False),
-        ("torch.arange(n) * x", True),
-        ("x.new_zeros(3) + 1", False),
-        ("table(n)", False),
-        ("same(x)", True),
-    ],
-)
-def test_data_is_told_from_constants(expression: str, carries: bool) -> None:
-    facts = facts_of(
-        KERNEL
-        + f"""
-def table(n):
-    return torch.cos(torch.arange(n))
-
-def same(t):
-    return t.clone()
-
-def k_wrapper(x: torch.Tensor, n: int):
-    out = torch.empty_like(x)
-    kernel(x, out)
-    use({expression})
-"""
-    )
-    assert facts.data.carries(argument_of(facts)) is carries
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from tests import calling, once
 from tests.state.lab import Lab
 
+from pypto_op.errors import Refused
 from pypto_op.proof.key import KEY_ENV, key_id
 from pypto_op.state import arguments, callers, deliverables, store
 from pypto_op.state.machine import action_row, step
@@ -202,3 +203,12 @@ def clone(lab, tmp_path):
     """Return a function that yields a private copy of a snapshot, under the lab's key."""
     with ExitStack() as stack:
         yield lambda name: stack.enter_context(lab.clone(name, tmp_path / f"clone_{len(list(tmp_path.iterdir()))}"))
+
+
+def refused(call, *words):
+    with pytest.raises(Refused) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text and ";" in text, "one line with a remedy"
+    for word in words:
+        assert word in text, text

@@ -103,7 +103,7 @@ def read_launch(folder: Path) -> Launch:
     Raises:
         ContractError: the folder holds no task times, or they are damaged or too large.
     """
-    successors, leaf_of = _topology(folder / TOPOLOGY)
+    successors, leaf_of = topology(folder / TOPOLOGY)
     try:
         path = folder / TASK_TIMES
         if path.is_symlink() or path.stat().st_size > LARGEST_FILE:
@@ -129,7 +129,7 @@ def _name_of(core: Mapping[str, Any]) -> str:
     return f"{core['coreType'][:3]} {core['blockIdx']}"
 
 
-def _topology(path: Path) -> tuple[dict[Name, list[Name]], dict[Name, str]]:
+def topology(path: Path) -> tuple[dict[Name, list[Name]], dict[Name, str]]:
     """Return what waits for each task, and each task's leaf; the file names successors in its last columns."""
     successors: dict[Name, list[Name]] = {}
     leaves: dict[Name, str] = {}

@@ -43,13 +43,13 @@ def check(root: Path | None, as_json: bool) -> int:
 @_ROOT
 @_AS_JSON
 def write(root: Path | None, as_json: bool) -> int:
-    """Write what is made from agents, skills and commands: the guards' roles, the plugin's agents, tables of steps, two pages.
+    """Write what is made from agents, skills, commands and rules: the guards' roles, the plugin's agents, tables and pages.
 
     Exit status: 0 written, 2 no bundle there.
     """
     from pypto_op.bundle.agents import load_agents
     from pypto_op.bundle.checks.skills import read_skills
-    from pypto_op.bundle.made import made
+    from pypto_op.bundle.made import left_over, made
 
     base = _checkout(root)
     written: dict[str, None] = {}
@@ -59,6 +59,8 @@ def write(root: Path | None, as_json: bool) -> int:
             if not file.exists() or file.read_text(encoding="utf-8") != text:
                 file.write_text(text, encoding="utf-8")
                 written[str(file)] = None
+    for path in left_over(base):
+        (base / path).unlink()
     click.echo(json.dumps({"written": [*written]}) if as_json else "\n".join(map(typed, written)) or "nothing was out of date")
     return int(ExitCode.OK)
 

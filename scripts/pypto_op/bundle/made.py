@@ -1,4 +1,4 @@
-"""The files that repeat what agents, skills and commands say of themselves: nobody writes them by hand."""
+"""The files that repeat what agents, skills, commands and lint rules say of themselves: nobody writes them by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pypto_op.bundle import budgets, command_page, role_table, way_table
 from pypto_op.bundle.agents import Agent
 from pypto_op.bundle.checks.skills import Skill
 from pypto_op.bundle.finding import Finding
+from pypto_op_lint import reference
 
 MANIFEST = Path(".claude-plugin/plugin.json")
 
@@ -26,7 +27,13 @@ def made(root: Path, agents: list[Agent], skills: list[Skill]) -> dict[Path, str
         MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
         budgets.PAGE: budgets.render(agents, skills),
         command_page.PAGE: command_page.render(),
+        **reference.pages(),
     }
+
+
+def left_over(root: Path) -> list[Path]:
+    """Return the pages about rules that no longer exist."""
+    return sorted({page.relative_to(root) for page in (root / reference.PAGES).glob("*.md")} - reference.pages().keys())
 
 
 def check(root: Path, agents: list[Agent], skills: list[Skill]) -> Iterator[Finding]:
@@ -34,3 +41,5 @@ def check(root: Path, agents: list[Agent], skills: list[Skill]) -> Iterator[Find
     for path, text in made(root, agents, skills).items():
         if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text:
             yield Finding(path.as_posix(), 0, "is out of date; run `pypto-op bundle write`")
+    for path in left_over(root):
+        yield Finding(path.as_posix(), 0, "is about a rule that is gone; run `pypto-op bundle write`")

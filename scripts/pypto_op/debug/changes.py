@@ -10,8 +10,7 @@ import torch
 
 from pypto_op.debug.dump_files import Step, slices
 from pypto_op.debug.matching import kind_of
-from pypto_op.debug.replay import BINARY, UNARY
-from pypto_op.debug.rerun import NARROW, Edit, Rule
+from pypto_op.debug.rerun import BINARY, NARROW, UNARY, Edit, Rule
 
 SCALED = ("MULS", "DIVS", "ADDS", "SUBS")
 _OTHER: Mapping[str, str] = {

@@ -10,14 +10,13 @@ from typing import Any
 
 from pypto_op.backends.wire import read_values
 from pypto_op.compare import compare_leaves
-from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, replay, turns
+from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, rerun, turns
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.golden_trace import Traced
 from pypto_op.debug.matching import Golden
 from pypto_op.debug.mending import Mend, first_mend
 from pypto_op.debug.places import distinct, place, row_of
 from pypto_op.debug.wanted import Backwards
-from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.diagnose.kernel_names import KernelNames
 from pypto_op.documents.policy import Policy, get_policy
 
@@ -61,7 +60,7 @@ def _steps(kernel: str, graphs: str, impl: str) -> list[Step]:
 def simulator(message: Mapping[str, Any], _: Traced) -> dict[str, Any]:
     """Return the first operation of which torch makes something else than the simulator, {} where there is none."""
     steps = _steps(message["kernel"], message["graphs"], message["impl"])
-    step = replay.disagreeing(steps)
+    step = rerun.disagreeing(steps)
     return {"operations": len(steps), "step": None} if step is None else _told(step, len(steps))
 
 
@@ -107,7 +106,7 @@ class _Search:
 
     def __init__(self, steps: list[Step], golden: Golden, outputs: Mapping[str, int], source: str) -> None:
         self._steps, self._golden, self._outputs = steps, golden, outputs
-        self._text, self._names = KernelLoops(source), KernelNames(source)
+        self._text = KernelNames(source)
         self._first, self._well = divergence.first_divergences(steps, golden)
         self._back = Backwards(steps, golden, self._well)
 
@@ -124,16 +123,16 @@ class _Search:
         moved = reads_writes.misplaced(steps, self._golden, numbers)
         through = [] if first else divergence.went_through(steps, self._golden, [one.step for one in moved if not one.step.moves])
         explained = hypotheses.explaining(steps, self._back, numbers, names, self._golden.numbers)
-        unwritten, unread = _uncovered(steps, self._golden, self._outputs, text, self._names)
+        unwritten, unread = _uncovered(steps, self._golden, self._outputs, text)
         found = [
             *self._backwards(),
             *unwritten,
-            *(place for one in explained[:_MOST_EXPLAINED] for place in explanation.places(one, text, self._names)),
-            *explanation.conditions(first, {step.number: step for step in steps}, text, self._names),
+            *(place for one in explained[:_MOST_EXPLAINED] for place in explanation.places(one, text)),
+            *explanation.conditions(first, {step.number: step for step in steps}, text),
             *unread,
             *(self._taken_from_a_table(one) for one in reads_writes.unpicked(steps, self._golden)),
             *(row_of(one, "misplaced", text) for one in read),
-            *([] if mend is None else [_mended(mend, steps, text, self._names)]),
+            *([] if mend is None else [_mended(mend, steps, text)]),
             *sorted(rows, key=lambda row: row["opcode"] in _OF_NOTHING),
             *(row_of(one, "computed", text, sure=False) for one in through),
             *(row_of(one, "misplaced", text) for one in moved),
@@ -156,13 +155,13 @@ class _Search:
     def _taken_from_a_table(self, found: divergence.Divergence) -> dict[str, Any]:
         """Return the place of a read, or where its offset is taken out of a tensor."""
         row = row_of(found, "unread", self._text)
-        return {**row, "line": self._names.table_of(row["line"]) or row["line"]}
+        return {**row, "line": self._text.table_of(row["line"]) or row["line"]}
 
     def exchanged(self, made: list[Any], expected: list[Any], wrong: list[str], wrapper: str) -> list[dict[str, Any]]:
         """Return the lines that exchange outputs or arguments."""
         return explanation.exchanged(
             made, expected, wrong, list(self._outputs), wrapper,
-            self._back, list(self._outputs.values()), self._text, self._names,
+            self._back, list(self._outputs.values()), self._text,
         )  # fmt: skip
 
     def never_written(self, wrong: list[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
@@ -176,7 +175,7 @@ class _Search:
 
 
 def _uncovered(
-    steps: list[Step], golden: Golden, outputs: Mapping[str, int], text: KernelLoops, names: KernelNames
+    steps: list[Step], golden: Golden, outputs: Mapping[str, int], text: KernelNames
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return what no turn of a loop writes, and what none reads."""
     unwritten, unread = [], []
@@ -191,7 +190,7 @@ def _uncovered(
         words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
         if gap.cut:
             cut = f"the last write is cut short and ends before axis {gap.axis} of {gap.name} does: the extent is off"
-            lines = [line for loop in loops for line in names.extents_of(loop.first)]
+            lines = [line for loop in loops for line in text.extents_of(loop.first)]
             unwritten += [place(line, "unwritten", "EXTENT", "", cut) for line in lines[:1]]
         for loop in loops:
             unwritten.append(place(loop.first, "unwritten", "LOOP", loop.index, words))
@@ -209,7 +208,7 @@ def _uncovered(
     return unwritten, unread
 
 
-def _mended(mend: Mend, steps: list[Step], text: KernelLoops, names: KernelNames) -> dict[str, Any]:
+def _mended(mend: Mend, steps: list[Step], text: KernelNames) -> dict[str, Any]:
     """Return the place where one edit makes all that follows right, with that edit in the names of the kernel's results."""
     by_number = {step.number: step for step in steps}
 
@@ -227,6 +226,6 @@ def _mended(mend: Mend, steps: list[Step], text: KernelLoops, names: KernelNames
     while before.line is None and before.parents:
         before = by_number[max(before.parents)]
     beside = [one.line for one in steps if one.line and (one.function, one.loops) == (step.function, step.loops)]
-    writes = names.writes_of(step.symbol, beside)
+    writes = text.writes_of(step.symbol, beside)
     near = [line for line in writes if before.line is None or line >= before.line] or writes
     return {**row, "line": row["line"] or (near[0] if near else text.write_of_state(step.symbol, step.function, before.line))}

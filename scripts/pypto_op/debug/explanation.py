@@ -13,12 +13,11 @@ from pypto_op.debug.divergence import Divergence
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.places import place, row_of
 from pypto_op.debug.wanted import Backwards
-from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.diagnose.kernel_names import KernelNames
 from pypto_op.documents.policy import get_policy
 
 
-def places(change: Change, text: KernelLoops, names: KernelNames) -> list[dict[str, Any]]:
+def places(change: Change, text: KernelNames) -> list[dict[str, Any]]:
     """Return the places of a change that makes the outputs right, the likeliest first.
 
     A number that one line says and others use is at fault where it is said, unless only one of its uses is.
@@ -34,23 +33,23 @@ def places(change: Change, text: KernelLoops, names: KernelNames) -> list[dict[s
         run, runs = change.call
         own |= {"line": callers[min(run * len(callers) // runs, len(callers) - 1)], "called_from": []}
     if change.kind is Kind.STEP and step.line:
-        chosen = next((at for line in (step.line, *callers) if (at := names.choice_of(line)) is not None), None)
+        chosen = next((at for line in (step.line, *callers) if (at := text.choice_of(line)) is not None), None)
         if chosen is not None:
             why = f"chooses line {own['line']} in a turn that the other way belongs to"
             return [{**own, "line": chosen, "why": why, "called_from": []}, own]
-    handed = names.used_next(step.line) if change.kind is Kind.FACTOR and change.operand < 0 and step.line else None
+    handed = text.used_next(step.line) if change.kind is Kind.FACTOR and change.operand < 0 and step.line else None
     if handed is not None:
         return [{**own, "line": handed, "why": f"hands back what line {own['line']} makes; a factor or a term is missing"}, own]
-    said = names.number_of(step.line, step.opcode, step.scalar or 0.0) if change.kind is Kind.NUMBER and step.line else None
+    said = text.number_of(step.line, step.opcode, step.scalar or 0.0) if change.kind is Kind.NUMBER and step.line else None
     if said is None or said == step.line:
         return [own]
     there = {**own, "line": said, "why": f"the number that line {step.line} takes is said here; all is right with another"}
     there |= {"called_from": []}
     lines = {one.line for one in change.steps}
-    return [there, own] if len(lines) >= names.uses(said) else [own, there]
+    return [there, own] if len(lines) >= text.uses(said) else [own, there]
 
 
-def _named_by(change: Change, text: KernelLoops) -> int | None:
+def _named_by(change: Change, text: KernelNames) -> int | None:
     """Return the line that names the wrong value: where two values have their names, or the call that hands it to a helper."""
     step = change.steps[0]
     if change.others:
@@ -73,7 +72,7 @@ def _named_by(change: Change, text: KernelLoops) -> int | None:
 
 def exchanged(
     made: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], wrong: Sequence[str], outputs: Sequence[str], wrapper: str,
-    back: Backwards, numbers: Sequence[int], text: KernelLoops, names: KernelNames,
+    back: Backwards, numbers: Sequence[int], text: KernelNames,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the lines that exchange two outputs, or two arguments of the kernel.
 
@@ -84,7 +83,7 @@ def exchanged(
         back: knows which blocks the kernel wrote right.
         numbers: of the golden's outputs among its tensors.
     """
-    crossed = names.exchanged_arguments()
+    crossed = text.exchanged_arguments()
     words = "hands an argument over in the place of another one"
     arguments = [place(line, "misplaced", "CALL", "", words) for line in crossed]
     off = [at for at, name in enumerate(outputs) if name in wrong]
@@ -93,7 +92,7 @@ def exchanged(
         return arguments
     if not any(bad for _, _, bad in back.blocks(numbers, outputs)):  # the kernel wrote each to its own tensor
         told = f"{outputs[pairs[0][0]]} is returned as {outputs[pairs[0][1]]} should be"
-        return arguments or [place(line, "misplaced", "RETURN", "", told) for line in names.returns(wrapper)]
+        return arguments or [place(line, "misplaced", "RETURN", "", told) for line in text.returns(wrapper)]
     lines = sorted({line for a, _ in pairs for line in text.writes_to(outputs[a])})
     told = f"writes to {outputs[pairs[0][0]]} what belongs to {outputs[pairs[0][1]]}"
     return arguments + [place(line, "misplaced", "ASSEMBLE", "", told) for line in lines]
@@ -105,9 +104,7 @@ def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
     return bool(compare_leaves([one], [two], names=["it"], policy=get_policy("allclose@1")).all_close)
 
 
-def conditions(
-    found: Sequence[Divergence], steps: Mapping[int, Step], text: KernelLoops, names: KernelNames
-) -> list[dict[str, Any]]:
+def conditions(found: Sequence[Divergence], steps: Mapping[int, Step], text: KernelNames) -> list[dict[str, Any]]:
     """Return the conditions on a turn that let a mask hide what is right, though it is right in other turns."""
     told = []
     for one in found:
@@ -120,7 +117,7 @@ def conditions(
         if not _operands_well(step, steps, one.well):
             continue
         near = [step.line, *text.callers(step.line, step.function)[:1]]
-        guard = next((line for at in near if (line := names.guard_of(at)) is not None), None)
+        guard = next((line for at in near if (line := text.guard_of(at)) is not None), None)
         if guard is not None:
             words = f"lets line {step.line} hide something in this turn too, where the golden does not"
             told.append({**row_of(one, "computed", text), "line": guard, "why": words, "called_from": []})

@@ -1,6 +1,7 @@
-"""Runs a kernel's operations once more in torch, from its dumps, with some of them changed: what would the outputs be then?
+"""Runs a kernel's operations once more in torch, from its dumps: as they were, and with some of them changed.
 
-Every operation is first computed as it was; where torch gives what the dump has, that way of computing it is its rule. What has
+Where torch gives what the dump has, that way of computing an operation is its rule; where it gives something else of what the
+dump tells whole, the simulator does not do what it says. With changes the question is what the outputs would be then: what has
 no rule keeps the dumped result as long as nothing that it is made of changes.
 """
 
@@ -12,17 +13,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 
 from pypto_op.debug.dump_files import Step, slices
-from pypto_op.debug.replay import BINARY, UNARY
 
 Rule = Callable[..., torch.Tensor]
 Edit = Callable[[Sequence[torch.Tensor], Rule], torch.Tensor]
 """Makes another result of an operation's operands and its rule."""
 
-_ALLOWED = {"DT_FP16": 2e-3, "DT_BF16": 1.6e-2}
+UNARY: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "EXP": torch.exp,
+    "SQRT": torch.sqrt,
+    "RSQRT": torch.rsqrt,
+    "LN": torch.log,
+    "ABS": torch.abs,
+    "NEG": torch.neg,
+    "RECIPROCAL": torch.reciprocal,
+}
+BINARY: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "ADD": torch.add,
+    "SUB": torch.sub,
+    "MUL": torch.mul,
+    "DIV": torch.div,
+    "MAXIMUM": torch.maximum,
+    "MINIMUM": torch.minimum,
+}
+_ALLOWED = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 _ALLOWED_ELSE = 1e-4
 NARROW: Mapping[str, torch.dtype] = {"DT_FP16": torch.float16, "DT_BF16": torch.bfloat16}
 _COMPARED = (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)
 _REDUCED: Mapping[str, Rule] = {"ROWSUM": torch.sum, "ROWMAX": torch.amax, "ROWMIN": torch.amin}
+_TOLD_WHOLE = frozenset({*UNARY, *BINARY, *_REDUCED, "A_MUL_B", "CAST"})
+"""Operations of which the dump tells all but the order of the operands and an axis: no scalar, and no mode that decides."""
 
 
 class Opaque(Exception):
@@ -115,20 +134,43 @@ class Rerun:
         if number not in self._rules:
             step = self._by_number[number]
             given = [self.value(one) for one in self._given[number]]
-            self._rules[number] = next((rule for rule in _rules(step, given) if self._gives(rule, given, step)), None)
+            self._rules[number] = next((rule for rule in _rules(step, given) if _gives(rule, given, step)), None)
         return self._rules[number]
 
-    def _gives(self, rule: Rule, given: Sequence[torch.Tensor], step: Step) -> bool:
-        told = self.value(step.number)
-        try:
-            made = rule(*given)
-        except (RuntimeError, IndexError):
-            return False
-        if made.shape != told.shape:
-            return False
-        scale = max((float(one[one.isfinite()].abs().max()) for one in (*given, told) if bool(one.isfinite().any())), default=1.0)
-        near = (made - told).abs() <= _ALLOWED.get(step.dtype, _ALLOWED_ELSE) * (told.abs() + 0.1 * min(scale, 1e30))
-        return bool((near | (made == told) | ~told.isfinite() | ~made.isfinite()).all())
+
+def disagreeing(steps: Sequence[Step]) -> Step | None:
+    """Return the first operation whose dumped result is not what torch makes of its dumped operands; None: all agree.
+
+    Operations with attributes that the dump does not tell are passed over.
+    """
+    by_name = {step.name: step for step in steps}
+    for step in steps:
+        plain = step.opcode.removesuffix("_SINGLE")
+        if step.moves or plain not in _TOLD_WHOLE or any(name not in by_name for name in step.inputs):
+            continue
+        given = [by_name[name].tensor().to(torch.float64) for name in step.inputs]
+        turned = [given[::-1]] if step.opcode in BINARY else []
+        asked = [_gives(rule, operands, step) for operands in (given, *turned) for rule in _rules(step, operands)]
+        if any(told is not None for told in asked) and not any(asked):
+            return step
+    return None
+
+
+def _gives(rule: Rule, given: Sequence[torch.Tensor], step: Step) -> bool | None:
+    """Say whether a rule makes the dumped result of its operands; None where it makes another shape, or nothing."""
+    told = step.tensor()
+    try:
+        made = rule(*given)
+    except (RuntimeError, IndexError):
+        return None
+    if made.shape != told.shape:
+        return None
+    wide, limits = told.to(torch.float64), torch.finfo(told.dtype) if told.is_floating_point() else None
+    scale = max((float(one[one.isfinite()].abs().max()) for one in (*given, wide) if bool(one.isfinite().any())), default=1.0)
+    allowed = _ALLOWED.get(told.dtype, _ALLOWED_ELSE) * (wide.abs() + 0.1 * min(scale, 1e30))  # sums may cancel
+    least = limits.smallest_normal * limits.eps if limits else 0.0  # what lies below the dtype's least number becomes 0
+    beyond = ~wide.isfinite() | ~made.isfinite() | (made.abs() > (limits.max if limits else math.inf))
+    return bool(((made - wide).abs() <= allowed + least).logical_or((made == wide) | beyond).all())
 
 
 def _earlier_writes(steps: Sequence[Step]) -> dict[int, int]:

@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from pypto_op.backends.launches import TOPOLOGY, topology
 from pypto_op.diagnose.log_text import of_a_package
 from pypto_op.errors import ContractError, InfraError, no_folder
 
@@ -111,33 +111,11 @@ class Graph:
             for tensor in one.outputs:
                 makers.setdefault(tensor, []).append(one.magic)
         before = {one.magic: [m for t in one.inputs for m in makers.get(t, ()) if m != one.magic] for one in self.operations}
-        done: set[int] = set()
-        for start in before:
-            found = _circle(start, before, done)
-            if found:
-                return found
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            return list(dict.fromkeys(error.args[1]))
         return []
-
-
-def _circle(start: int, before: dict[int, list[int]], done: set[int]) -> list[int]:
-    path: list[int] = []
-    waiting: list[tuple[int, Iterator[int]]] = [(start, iter(before.get(start, ())))]
-    path.append(start)
-    if start in done:
-        return []
-    while waiting:
-        node, rest = waiting[-1]
-        following = next(rest, None)
-        if following is None:
-            waiting.pop()
-            path.pop()
-            done.add(node)
-        elif following in path:
-            return path[path.index(following) :]
-        elif following not in done:
-            path.append(following)
-            waiting.append((following, iter(before.get(following, ()))))
-    return []
 
 
 @dataclass(frozen=True)
@@ -166,7 +144,7 @@ def output_folder(path: Path) -> Path:
     """
     if not path.is_dir():
         raise no_folder(path, _AGAIN)
-    if (path / "dyn_topo.txt").is_file() or (path / "program.json").is_file() or any(path.glob("Pass_*")):
+    if (path / TOPOLOGY).is_file() or (path / "program.json").is_file() or any(path.glob("Pass_*")):
         return path
     found = sorted((one for one in path.rglob("output_*") if one.is_dir()), key=lambda one: one.stat().st_mtime)
     if not found:
@@ -215,14 +193,7 @@ def pass_dumps(folder: Path) -> list[PassDump]:
 
 def tasks(folder: Path) -> dict[int, str]:
     """Return the leaf's hash of each task id, from `dyn_topo.txt`; {} where there is none."""
-    found = {}
-    try:
-        with (folder / "dyn_topo.txt").open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                found[int(row["taskId"])] = str(row["leafHash"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return found
-    return found
+    return {task: leaf for (_, task), leaf in topology(folder / TOPOLOGY)[1].items()}
 
 
 def arguments_of(folder: Path) -> set[str]:

@@ -16,8 +16,7 @@ import torch
 
 from pypto_op.debug.dump_files import Step, slices, without_ones
 from pypto_op.debug.matching import KINDS, Golden, kind_of, rounding_of, says_little
-from pypto_op.debug.replay import BINARY
-from pypto_op.debug.rerun import NARROW
+from pypto_op.debug.rerun import BINARY, NARROW
 
 _MOST_DEEP = 120
 """Results on the way from one output's block."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 
-from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.diagnose.kernel_names import KernelNames
 from pypto_op.diagnose.kernel_states import read_before_written
 
@@ -35,7 +34,7 @@ def line_of_graph(log: str, kernel: str) -> int:
     """
     block = _BLOCK.search(log)
     try:
-        loops = KernelLoops(kernel)
+        loops = KernelNames(kernel)
     except (SyntaxError, ValueError, RecursionError):
         return 0
     if _CYCLE.search(log):
@@ -52,7 +51,7 @@ def line_of_graph(log: str, kernel: str) -> int:
     if block["opcode"] == "VIEW" and at and any(words in log for words in _OUTSIDE):
         called = loops.handed_view(int(at["line"]), block["graph"])
         axis = _AXIS.search(log)
-        made = KernelNames(kernel).offset_of_call(int(at["line"]), called, int(axis["axis"])) if called and axis else None
+        made = loops.offset_of_call(int(at["line"]), called, int(axis["axis"])) if called and axis else None
         return made or called
     negative = _NEGATIVE.search(log)
     if block["opcode"] == "VIEW" and negative:

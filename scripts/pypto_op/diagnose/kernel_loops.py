@@ -39,15 +39,13 @@ class KernelLoops:
         self._find(self._tree, ())
         nodes = list(ast.walk(self._tree))
         self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-        self._calls: dict[str, list[int]] = {}
+        self._calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.writes: list[int] = []  # lines of the calls of `pypto.assemble`
         self._written: dict[int, set[str]] = {}
-        for node in nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "assemble":
-                self.writes.append(node.lineno)
-                self._written[node.lineno] = {one.id for one in node.args[2:] if isinstance(one, ast.Name)}
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                self._calls.setdefault(node.func.id, []).append(node.lineno)
+        for call in self._calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "assemble":
+                self.writes.append(call.lineno)
+                self._written[call.lineno] = {one.id for one in call.args[2:] if isinstance(one, ast.Name)}
 
     def loop(self, index: str) -> Loop | None:
         """Return the loop with this index, None where there is none."""
@@ -105,18 +103,16 @@ class KernelLoops:
         Args:
             graph: name of a function of pypto, such as TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, with the loop's name in it.
         """
-        holding = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        if not holding:
-            return []
-        calls = self._calls.get(max(holding, key=lambda node: node.lineno).name, [])
+        own = self.function_of(line)
+        calls = [call.lineno for call in self._calls if isinstance(call.func, ast.Name) and call.func.id == own]
         within = self.of_graph(graph)
         near = [call for call in calls if within is not None and within.first <= call <= within.last]
         return sorted(near or calls)
 
     def function_of(self, line: int) -> str:
         """Return the name of the innermost function that holds a line, "" for none."""
-        holding = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        return max(holding, key=lambda node: node.lineno).name if holding else ""
+        holder = self._holder(line)
+        return holder.name if holder is not None else ""
 
     def write_in(self, loop: Loop) -> int:
         """Return the line of the one `pypto.assemble` of a loop, else of the file; the loop's line where there are several."""
@@ -196,6 +192,14 @@ class KernelLoops:
                 if parts and plain:
                     return next(iter(self.callers(line, graph)), 0)
         return 0
+
+    def _holders(self, line: int) -> list[ast.FunctionDef]:
+        """Return the functions that hold a line, innermost first."""
+        held = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or 0)]
+        return sorted(held, key=lambda node: -node.lineno)
+
+    def _holder(self, line: int) -> ast.FunctionDef | None:
+        return next(iter(self._holders(line)), None)
 
     def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:
         for child in ast.iter_child_nodes(node):

@@ -5,24 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from pypto_op.diagnose.kernel_loops import is_view, offset_of
+from pypto_op.diagnose.kernel_loops import KernelLoops, is_view, offset_of
 
 _OPERATORS = {"MULS": ast.Mult, "DIVS": ast.Div, "ADDS": ast.Add, "SUBS": ast.Sub}
 _MOST_CALLS = 6
 """Calls that a parameter is followed through."""
 
 
-class KernelNames:
-    """The names of a kernel's file.
-
-    Args:
-        text: of the file; it must parse.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._tree = ast.parse(text)
-        self._functions = [node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef)]
-        self._calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+class KernelNames(KernelLoops):
+    """The names of a kernel's file, beside its loops."""
 
     def number_of(self, line: int, opcode: str, number: float) -> int | None:
         """Return the line that says which number an operation of a line takes; None where it is no other line's to say.
@@ -220,13 +211,6 @@ class KernelNames:
             called = call.func.id if isinstance(call.func, ast.Name) else ""
             if called == name or (called and called not in own and len(call.args) == count):
                 yield call
-
-    def _holders(self, line: int) -> list[ast.FunctionDef]:
-        held = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or 0)]
-        return sorted(held, key=lambda node: -node.lineno)
-
-    def _holder(self, line: int) -> ast.FunctionDef | None:
-        return next(iter(self._holders(line)), None)
 
     def _statement(self, line: int) -> ast.stmt | None:
         held = [

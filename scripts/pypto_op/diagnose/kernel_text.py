@@ -1,19 +1,17 @@
-"""What a kernel file shows of a mistake: its lines, the linter's findings, its tile widths."""
+"""What a kernel file shows of a mistake: its lines, and the linter's findings."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.errors import ContractError
 from pypto_op.python_text import parsed
 from pypto_op.workspace import OpWorkspace
-
-_FLOAT32_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,7 @@ class KernelText:
 
     path: Path  # the file
     text: str  # its text
-    findings: dict[str, int] = field(default_factory=dict)  # rule id to the first line it fires at
-    widths: tuple[tuple[int, int], ...] = ()  # line and last number of each set_vec_tile_shapes call that can be read
+    findings: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # rule id to line and message of each finding
 
     def line(self, number: int) -> str:
         """Return a line, "" where there is none."""
@@ -71,23 +68,14 @@ class KernelText:
 
     def called_before(self, call: int, raised: int) -> bool:
         """Whether the helper that holds the line `raised` is called above the line `call`, in the same function, too."""
-        tree = parsed(self.text)
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] if tree is not None else []
-        helper = max((one for one in functions if _holds(one, raised)), key=lambda one: one.lineno, default=None)
-        caller = max((one for one in functions if _holds(one, call)), key=lambda one: one.lineno, default=None)
-        if helper is None or caller is None:
+        if parsed(self.text) is None:
             return False
-        calls = [one for one in ast.walk(caller) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
-        return any(
-            isinstance(one.func, ast.Name) and one.func.id == helper.name and (one.end_lineno or 0) < call for one in calls
-        )
-
-    def narrow_tile(self, width_bytes: int) -> int:
-        """Return the line of a vector tile whose last axis, as float32, is no multiple of `width_bytes`; 0 for none."""
-        return next((line for line, last in self.widths if last * _FLOAT32_BYTES % width_bytes), 0)
+        kernel = KernelLoops(self.text)
+        caller = kernel.function_of(call)
+        return bool(caller) and any(line < call and kernel.function_of(line) == caller for line in kernel.callers(raised, ""))
 
 
-def _holds(node: ast.FunctionDef | ast.Call, number: int) -> bool:
+def _holds(node: ast.Call, number: int) -> bool:
     return node.lineno <= number <= (node.end_lineno or node.lineno)
 
 
@@ -105,10 +93,10 @@ def read_kernel(given: Path | str, rules: frozenset[str]) -> KernelText:
         path = Path(given).expanduser()
         check_readable(path)
         text = read_text(path)
-    return KernelText(path, text, _findings(path, text, rules), tuple(_widths(text)))
+    return KernelText(path, text, _findings(path, text, rules))
 
 
-def _findings(path: Path, text: str, rules: frozenset[str]) -> dict[str, int]:
+def _findings(path: Path, text: str, rules: frozenset[str]) -> dict[str, list[tuple[int, str]]]:
     from pypto_op_lint import api
 
     # Outside an operator the linter goes by the name, which a scratch copy need not have.
@@ -117,29 +105,7 @@ def _findings(path: Path, text: str, rules: frozenset[str]) -> dict[str, int]:
         result = api.lint_path(at, text=text, rules=sorted(rules), loose=True)
     except ContractError:
         return {}
-    found: dict[str, int] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
     for finding in result.findings:
-        found.setdefault(finding.rule_id, finding.line or 0)
+        found.setdefault(finding.rule_id, []).append((finding.line or 0, finding.message))
     return found
-
-
-def _widths(text: str) -> Iterator[tuple[int, int]]:
-    tree = parsed(text)
-    if tree is None:
-        return
-    constants = {
-        target.id: node.value.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
-            continue
-        if node.func.attr != "set_vec_tile_shapes":
-            continue
-        last = node.args[-1]
-        value = constants.get(last.id) if isinstance(last, ast.Name) else getattr(last, "value", None)
-        if isinstance(value, int) and len(node.args) > 1:
-            yield node.lineno, value

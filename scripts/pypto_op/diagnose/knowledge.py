@@ -36,10 +36,10 @@ class Evidence:
     code: re.Pattern[str] | None = None
     not_code: re.Pattern[str] | None = None  # expression that the failing line must not contain
     rules: frozenset[str] = frozenset()  # lint rules of which one must fire on the kernel
+    said: re.Pattern[str] | None = None  # expression that the message of one of `rules` must contain
     not_rules: frozenset[str] = frozenset()  # lint rules of which none may fire on the kernel
     kernel: re.Pattern[str] | None = None  # expression that the kernel's text must contain
     not_kernel: re.Pattern[str] | None = None  # expression that the kernel's text must not contain
-    tile_width_bytes: int | None = None  # the kernel sets a vector tile whose last axis, as float32, is no multiple of this
     blames_kernel_text: bool = False  # the place that `kernel` or `rules` finds is to blame, whatever line the log names
     aftermath: bool = False  # the words tell of somebody who waited; where the log shows why, that comes first
     confidence: float = 0.0  # how sure a hit is, from 0 to 1; 0.0: as the parts that are given say
@@ -52,7 +52,7 @@ class Evidence:
     @property
     def asks_kernel(self) -> bool:
         """Whether the kernel's file is needed to decide."""
-        return bool(self.rules or self.not_rules or self.kernel or self.not_kernel or self.tile_width_bytes)
+        return bool(self.rules or self.not_rules or self.kernel or self.not_kernel)
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,12 @@ def _example(data: Mapping[str, Any]) -> Example:
 def _evidence(row: Mapping[str, Any]) -> Evidence:
     patterns = {
         key: re.compile(row[key], re.MULTILINE)
-        for key in ("log", "not_log", "code", "not_code", "kernel", "not_kernel")
+        for key in ("log", "not_log", "code", "not_code", "said", "kernel", "not_kernel")
         if key in row
     }
     return Evidence(
         rules=frozenset(row.get("rules", ())),
         not_rules=frozenset(row.get("not_rules", ())),
-        tile_width_bytes=row.get("tile_width_bytes"),
         blames_kernel_text=row.get("blames_kernel_text", False),
         aftermath=row.get("aftermath", False),
         confidence=row.get("confidence", 0.0),

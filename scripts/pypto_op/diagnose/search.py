@@ -236,10 +236,11 @@ def _kernel_shows(row: Evidence, kernel: KernelText) -> int | None:
     """Return the line of the kernel that shows what `row` asks (0: no line), or None when it does not."""
     at = 0
     if row.rules:
-        fired = [kernel.findings[rule] for rule in sorted(row.rules) if rule in kernel.findings]
-        if not fired:
+        told = (one for rule in sorted(row.rules) for one in kernel.findings.get(rule, ()))
+        fired = next((line for line, words in told if row.said is None or row.said.search(words)), None)
+        if fired is None:
             return None
-        at = fired[0]
+        at = fired
     if row.not_rules & kernel.findings.keys():
         return None
     if row.kernel:
@@ -249,10 +250,6 @@ def _kernel_shows(row: Evidence, kernel: KernelText) -> int | None:
         at = at or kernel.text.count("\n", 0, found.start()) + 1
     if row.not_kernel and row.not_kernel.search(kernel.text):
         return None
-    if row.tile_width_bytes:
-        at = kernel.narrow_tile(row.tile_width_bytes)
-        if not at:
-            return None
     return at
 
 

@@ -53,15 +53,11 @@ def register(target: Path, marketplace: str) -> None:
     _run(target, "install", f"{_PLUGIN}@{marketplace}", "--scope", "local")
 
 
-def unregister(target: Path, marketplace: str, *, shared: bool = False) -> None:
-    """Let the client forget the plugin; what it does not know any more is no error, nor is a client that is gone.
-
-    Args:
-        shared: it was enabled in the project's own settings, as earlier versions of the bundle did.
-    """
+def unregister(target: Path, marketplace: str) -> None:
+    """Let the client forget the plugin; what it does not know any more is no error, nor is a client that is gone."""
     if shutil.which("claude") is None:
         return
-    _run(target, "uninstall", f"{_PLUGIN}@{marketplace}", "--scope", "project" if shared else "local", must=False)
+    _run(target, "uninstall", f"{_PLUGIN}@{marketplace}", "--scope", "local", must=False)
     _run(target, "marketplace", "remove", marketplace, must=False)
 
 

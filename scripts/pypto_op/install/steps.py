@@ -142,9 +142,8 @@ def _register(place: Target) -> None:
 def _unregister(place: Target, *, files_only: bool) -> None:
     path = claude_client.SETTINGS
     before = place.original(path)
-    if not files_only and (place.registered or place.manifest.get("schema_version") == 1):
-        shared = place.manifest.get("schema_version") == 1
-        claude_client.unregister(place.root, place.manifest["marketplace"], shared=shared)
+    if not files_only and place.registered:
+        claude_client.unregister(place.root, place.manifest["marketplace"])
     if path in place.edits:
         place.restore(path, before)
     place.note(registered=False)

@@ -7,8 +7,6 @@ tolerance. Both are plain torch, each in a process of its own; no kernel runs.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,26 +17,11 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.interfaces import Composition, Interfaces
 from pypto_op.documents.policy import Policy, get_policy
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import ContractError
 from pypto_op.judge.cases.calling import positions, used_inputs
 from pypto_op.proof.evidence import composition_hashes
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace, phase_suffix
-
-
-def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
-    """Compare the golden of M_1..M_N with the operator's golden: what a gate keeps of `compose`.
-
-    Returns:
-        status (PASS or FAIL), pairs (how many seeds and shapes were compared), summary (the first that failed, in
-        one sentence without values), hashes (`proof.evidence.composition_hashes`).
-
-    Raises:
-        ContractError: a document or a golden is missing or broken, or there is nothing to compare on.
-        InfraError: the reference process cannot run.
-    """
-    result = compose(ws)
-    return {key: result[key] for key in ("status", "pairs", "summary", "hashes")}
 
 
 def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
@@ -49,7 +32,8 @@ def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, An
         {seed, shape, dtype, tensor, all_close, max_abs_diff, max_rel_diff} per seed, shape, dtype and output.
 
     Raises:
-        ContractError, InfraError: as `compare_goldens`.
+        ContractError: a document or a golden is missing or broken, or there is nothing to compare on.
+        InfraError: the reference process cannot run.
     """
     wiring = interfaces_document.load(ws.interfaces)
     asked, n = _asked(ws, wiring), len(wiring.modules)
@@ -198,17 +182,3 @@ def _run(result: RunResult, ws: OpWorkspace, k: int | None) -> RunResult:
         words = result.detail if result.outcome in _OWN_WORDS else f"it ended with: {result.outcome}"
         raise ContractError(words, file=file, remedy="mend the golden, then compose again")
     return result
-
-
-def main(argv: list[str]) -> int:
-    """Print the comparison for the operator's directory `argv[0]` as JSON, or one line why there is none."""
-    try:
-        print(json.dumps(compare_goldens(OpWorkspace.at(argv[0]))))
-    except PyptoOpError as error:
-        print(error.told(), file=sys.stderr)
-        return int(error.exit_code)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

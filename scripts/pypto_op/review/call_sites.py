@@ -45,7 +45,7 @@ def extract_calls(path: Path) -> list[CallSite]:
     Raises:
         UnreadableSource: it is missing, no text, or no Python.
     """
-    return _calls(read_source(path))
+    return _of_source(read_source(path))
 
 
 def extract_calls_from_source(source: bytes | str) -> list[CallSite]:
@@ -54,11 +54,15 @@ def extract_calls_from_source(source: bytes | str) -> list[CallSite]:
     Raises:
         UnreadableSource: it is no text, or no Python.
     """
-    return _calls(decode(source) if isinstance(source, bytes) else normalised(source))
+    return _of_source(decode(source) if isinstance(source, bytes) else normalised(source))
 
 
-def _calls(source: SourceText) -> list[CallSite]:
-    facts = Facts(Tree(parse_file(source.text)))
+def _of_source(source: SourceText) -> list[CallSite]:
+    return calls_of(Facts(Tree(parse_file(source.text))))
+
+
+def calls_of(facts: Facts) -> list[CallSite]:
+    """Return the pypto calls of a file that was read, sorted by position."""
     found = []
     for callee, at in _callees(facts):
         names = sorted(name for name in facts.foreign_names(callee) if name.startswith("pypto."))

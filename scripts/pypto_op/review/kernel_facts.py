@@ -12,7 +12,10 @@ from pathlib import Path
 
 from pypto_op import python_text
 from pypto_op.documents.reading import read_text
-from pypto_op.review.call_sites import extract_calls_from_source
+from pypto_op.review.call_sites import calls_of
+from pypto_op_lint.facts import Facts
+from pypto_op_lint.parsing import parse_file
+from pypto_op_lint.tree import Tree
 
 _MARK = re.compile(r"\bgolden (\d+(?:\s*,\s*\d+)*)")
 _STEP = re.compile(r"^\s*#?\s*(\d+)\.\s+(\S.*)$")
@@ -78,7 +81,8 @@ class KernelFacts:
         self.wrapper = next(
             (node for node in self._tree.body if isinstance(node, ast.FunctionDef) and node.name == wrapper), None
         )
-        self.calls = extract_calls_from_source(self.text)
+        self._facts = Facts(Tree(parse_file(self.text)))
+        self.calls = calls_of(self._facts)
 
     def marks(self) -> dict[int, list[Place]]:
         """Return the lines that carry `# golden N`, by N."""
@@ -125,34 +129,15 @@ class KernelFacts:
         return [loop.lineno for loop in loops if isinstance(loop.iter, ast.Call) and _last_name(loop.iter) == "range"]
 
     def launches(self) -> list[int]:
-        """Return the lines on which the wrapper calls a kernel, or what it built one with."""
-        jitted = {
-            node.name
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(mark) for mark in node.decorator_list)
-        }
-        builders = {
-            node.name
-            for node in self._tree.body
-            if isinstance(node, ast.FunctionDef) and any(inner.name in jitted for inner in _functions_in(node))
-        }
-        held = set(jitted)
-        for node in ast.walk(self.wrapper) if self.wrapper else ():
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _last_name(node.value) in builders:
-                held |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        calls = [node for node in ast.walk(self.wrapper) if isinstance(node, ast.Call)] if self.wrapper else []
-        direct = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id in held]
-        chained = [call.lineno for call in calls if isinstance(call.func, ast.Call) and _last_name(call.func) in builders]
-        return sorted(direct + chained)
+        """Return the lines on which the wrapper starts a kernel."""
+        wrappers = self._facts.wrappers_named(self.wrapper.name) if self.wrapper else []
+        calls = [call for function in wrappers for call in self._facts.launches.in_function(function)]
+        return [self._facts.tree.position(call.site.node)[0] for call in calls]
 
     def _called(self, name: str) -> list[ast.Call]:
         lines = {(site.line, site.col) for site in self.calls if site.call == f"pypto.{name}"}
         calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call) and _last_name(node) == name]
         return sorted((call for call in calls if (call.lineno, call.col_offset) in lines), key=lambda call: call.lineno)
-
-
-def _functions_in(node: ast.AST) -> list[ast.FunctionDef]:
-    return [inner for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef) and inner is not node]
 
 
 def _last_name(node: ast.AST) -> str:

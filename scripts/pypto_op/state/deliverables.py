@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,10 @@ def answer(ws: OpWorkspace, asked: Demand | Question) -> Mapping[str, Any]:
     """
     if isinstance(asked, Demand):
         return judge(ws, asked)
-    return compose(ws) if asked is Question.COMPOSITION else self_test(ws)
+    if asked is Question.SELF_TEST:
+        return self_test(ws)
+    told = run_judge(ws, ["--compose"])
+    return {key: told[key] for key in ("status", "pairs", "summary", "hashes")}
 
 
 def judge(ws: OpWorkspace, demand: Demand) -> Mapping[str, Any]:
@@ -202,27 +206,24 @@ def judge(ws: OpWorkspace, demand: Demand) -> Mapping[str, Any]:
 
 
 def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
-    """Return the report of `pypto-op verify` with these options.
+    """Return what `pypto-op verify` says with these options: one JSON object.
 
     In a process of its own, so that neither torch nor what a kernel prints gets into the caller, which may be a
     server.
 
     Raises:
-        ContractError: the options make no sense.
-        InfraError: the judge gave no verdict at all.
+        ContractError: the options make no sense, or a document or a golden is missing or broken.
+        InfraError: the judge gave no answer at all.
     """
-    words = ["pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words]
-    return _answered(ws, words, remedy=f"{to_run('verify', ws.root)} by hand")
-
-
-def compose(ws: OpWorkspace) -> dict[str, Any]:
-    """Return what `judge.compose.compare_goldens` says; it runs in a process of its own, as the judge does.
-
-    Raises:
-        ContractError: a document or a golden is missing or broken.
-        InfraError: there is no answer at all.
-    """
-    return _answered(ws, ["pypto_op.judge.compose", str(ws.root)], remedy="see `pypto-op doctor`")
+    done = in_own_process(["pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words])
+    try:
+        return parse_object(done.stdout)
+    except ValueError:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:400]
+    if done.returncode == ExitCode.CONTRACT:
+        raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
+    remedy = f"{to_run(f'verify {shlex.join(words)}', ws.root)} by hand"
+    raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)
 
 
 def self_test(ws: OpWorkspace) -> dict[str, Any]:
@@ -238,8 +239,7 @@ def self_test(ws: OpWorkspace) -> dict[str, Any]:
 
     if (kept := records.found_self_test(ws)) is not None:
         return dict(kept)
-    words = ["pypto_op.cli", "verify", str(ws.root), "--self-test", "--json", "--quiet"]
-    return _answered(ws, words, remedy=f"{to_run('verify --self-test', ws.root)} by hand")
+    return run_judge(ws, ["--self-test"])
 
 
 def in_own_process(words: list[str]) -> subprocess.CompletedProcess[bytes]:
@@ -255,15 +255,3 @@ def in_own_process(words: list[str]) -> subprocess.CompletedProcess[bytes]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         check=False,
     )
-
-
-def _answered(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:
-    """Run a module of ours; its standard output is one JSON object, or its exit code and last line say why not."""
-    done = in_own_process(words)
-    try:
-        return parse_object(done.stdout)
-    except ValueError:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:400]
-    if done.returncode == ExitCode.CONTRACT:
-        raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
-    raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)

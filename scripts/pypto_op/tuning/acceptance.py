@@ -16,6 +16,7 @@ from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
 from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.trials import Order
+from pypto_op.perf.measuring import label_of
 from pypto_op.tuning import shapes
 from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.clock import Clock
@@ -56,7 +57,7 @@ class Gatekeeper:
     def __init__(self, ws: OpWorkspace, clock: Clock, source: str, *, mutants: int, jobs: int) -> None:
         self._ws, self._clock, self._source, self._count, self._jobs = ws, clock, source, mutants, jobs
         cases = shapes.p0_cases(clock.contract, every_dtype=True)
-        self._labels = {str(case["id"]): shapes.label(case) for case in cases}
+        self._labels = {str(case["id"]): label_of(case) for case in cases}
         self._trials = clock.more(cases)
         self._before: dict[str, float] = {}
         self._noise = 0.0
@@ -90,7 +91,7 @@ class Gatekeeper:
         cases = {str(case["id"]): case for case in shapes.other_cases(self._clock.contract)}
         trials = self._clock.more(list(cases.values()))
         before, after = (self._clock.time(one, trials=trials).times for one in (self._source, text))
-        return {shapes.label(cases[case]): (took, after[case]) for case, took in before.items() if case in after}
+        return {label_of(cases[case]): (took, after[case]) for case, took in before.items() if case in after}
 
     def _lint(self, text: str) -> str:
         from pypto_op_lint.api import lint_path

@@ -32,6 +32,7 @@ from pypto_op.mutation.hunt import Fate, Hunt, Range, ScratchWorkspace
 from pypto_op.mutation.mutants import Mutant
 from pypto_op.mutation.trials import Order, Trial, make_trials
 from pypto_op.perf.bound import Work
+from pypto_op.perf.measuring import label_of
 from pypto_op.tuning import shapes
 from pypto_op.vocabulary import Mode, Status
 
@@ -139,7 +140,7 @@ class Clock:
 
     def labels(self) -> dict[str, str]:
         """Return case -> shape and dtype in words, the largest first."""
-        return {str(case["id"]): shapes.label(case) for case in self.cases}
+        return {str(case["id"]): label_of(case) for case in self.cases}
 
     @property
     def timing(self) -> Sequence[Trial]:

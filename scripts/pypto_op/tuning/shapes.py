@@ -12,6 +12,7 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.cases.contract import Contract
 from pypto_op.judge.cases.inputs import checks_precision
 from pypto_op.judge.cases.variety import NO_KNOB
+from pypto_op.perf.measuring import label_of
 
 Case = Mapping[str, Any]
 _FEW = 6
@@ -50,7 +51,7 @@ def other_cases(contract: Contract) -> list[dict[str, Any]]:
     """Return the ordinary cases of L2 and L4 whose shape is no P0 shape, one for each shape and dtype."""
     known = [case["shape"] for case in p0_cases(contract)]
     plain = [case for case in _plain(contract) if str(case.get("level")) in ("L2", "L4") and dict(case["shape"]) not in known]
-    return [dict(case) for case in {label(case): case for case in reversed(plain)}.values()][::-1]
+    return [dict(case) for case in {label_of(case): case for case in reversed(plain)}.values()][::-1]
 
 
 def elements(contract: Contract, case: Case) -> int:
@@ -73,13 +74,6 @@ def few_cases(contract: Contract) -> list[dict[str, Any]]:
     ordered = sorted(chosen, key=lambda case: (str(case.get("level")) not in ("L3", "L4"), elements(contract, case)))
     picked = ordered[: _FEW - 1] + ([largest] if largest is not None and largest not in ordered[: _FEW - 1] else [])
     return [dict(case) for case in picked]
-
-
-def label(case: Case) -> str:
-    """Return a case's shape and dtype in words."""
-    dtype = case.get("dtype", "")
-    word = dtype.get("default", "") if isinstance(dtype, Mapping) else dtype
-    return f"{', '.join(f'{name}={size}' for name, size in case['shape'].items())} {word}".strip()
 
 
 def _plain(contract: Contract) -> Sequence[Case]:
