@@ -41,7 +41,7 @@ class Records:
         if init is not None:
             self.m.calls.call(init, args, kwargs, node, source)
             return instance
-        names = _fields(cls) or [name for name in cls.names if not name.startswith("_")]
+        names = [] if cls.extends("torch.nn.") else _fields(cls) or _plain(cls)
         instance.attributes.update(zip(names, args, strict=False))
         instance.attributes.update(kwargs)
         instance.attributes.update({f"#{position}": value for position, value in enumerate(args[len(names) :])})
@@ -120,6 +120,11 @@ def _fields(cls: ClassValue) -> list[str]:
     """Return the annotated names of a class and its bases, the bases' first."""
     owners = [owner for owner in cls.lineage() if isinstance(owner, ClassValue)]
     return list(dict.fromkeys(name for owner in reversed(owners) for name in owner.fields))
+
+
+def _plain(cls: ClassValue) -> list[str]:
+    """Return the public names of a class that no method has: its arguments would otherwise stand where its methods do."""
+    return [name for name, value in cls.names.items() if not name.startswith("_") and not isinstance(value, Function)]
 
 
 def _named_tuple(fields: Value, defaults: Value | None, source: SourceFile) -> Value:

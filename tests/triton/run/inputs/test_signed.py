@@ -93,6 +93,22 @@ def test_most_whole_numbers_become_one_where_they_repeat_in_no_order() -> None:
         assert signed.crowded([stays]) is None
 
 
+def test_the_least_whole_number_is_missing_in_one_tensor_alone_where_there_are_two() -> None:
+    own = torch.arange(6).repeat(2)
+    found = _ways([own, own.flip(0)], "eq in line 3")
+    assert [int(tensor.min()) for tensor in found["within missing 1"]] == [0, 1]
+    assert [int(tensor.min()) for tensor in found["within missing"]] == [1, 1]
+
+
+def test_whole_numbers_are_their_least_and_greatest_where_a_bound_is_idle() -> None:
+    pixels = torch.randint(3, 250, (3, 8, 9), generator=DRAWS).to(torch.uint8)
+    (found,) = _ways([pixels], "clamp (upper) in line 3")["within ends"]
+    assert found.unique().tolist() == [0, 255] and bool((found[0] != found[2]).any())
+    assert signed.at_ends([pixels % 7])[0].unique().tolist() == [0, 6]
+    for stays in (torch.randperm(12, generator=DRAWS), pixels.flatten().sort().values, NORMAL):
+        assert signed.at_ends([stays]) is None
+
+
 def test_large_whole_numbers_have_no_great_divisor_in_common() -> None:
     small = torch.randint(1, 20, (64,), generator=DRAWS)
     found = next(moved for _, moved in stretched.ways([small, small.flip(0)], lambda given: torch.gcd(*given), [True, True]))

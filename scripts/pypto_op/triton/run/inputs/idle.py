@@ -147,6 +147,8 @@ class Idle(DispatchMode):
         """Note whether what was computed never met the number, or no difference was small, beside which it is compared."""
         if len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
             self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
+        if len(given) == 1 and args[1] == 0 and given[0].is_floating_point() and not self._is_drawn(given[0]):
+            self._note(f"{called} ({sides.NOTHING})", not bool((given[0] == 0).any()), whole=False)  # of a row of zeros
         if address(given[0]) in self._apart:
             self._note(f"{called} ({sides.CLOSE})", pairs.is_never_close(name, given[0], out), whole=False)
 

@@ -25,3 +25,9 @@ def is_never_close(name: str, apart: torch.Tensor, out: torch.Tensor) -> bool:
     """Whether a comparison of a difference with a bound never found one below it that is not zero."""
     near = out if name in ("lt", "le") else ~out
     return not bool((near & (apart != 0)).any())
+
+
+def are_greatest_alike(given: torch.Tensor, greatest: torch.Tensor) -> bool:
+    """Whether neighbours that are equal, and not zero, are the greatest of a pool's window: zeros hide behind thresholds."""
+    after = given[..., 1:]
+    return bool(torch.isin(after[(given.diff(dim=-1) == 0) & (after != 0)], greatest).any())

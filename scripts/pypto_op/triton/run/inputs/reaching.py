@@ -161,8 +161,13 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
             yield f"{WITHIN} {kind} {target}", partial(_equalled, inputs, target, 1.0, near=sign)
     for kind, make in signed.WAYS.items() if whole else ():
         yield f"{WITHIN} {kind}", partial(make, inputs)
+    if has(sides.LOWER, sides.UPPER):
+        yield f"{WITHIN} ends", partial(signed.at_ends, inputs)
     for step in _HALVES if has(sides.HALF) else ():
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
+    several = sum(map(holds_integers, tensors_of(inputs))) > 1
+    for target, _ in enumerate(tensors_of(inputs)) if several and not alone else ():
+        yield f"{WITHIN} missing {target}", partial(signed.without_least, inputs, target)
     if not alone:
         yield f"{WITHIN} missing", partial(signed.without_least, inputs)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import domains, narrow
+from pypto_op.triton.run.inputs import domains, narrow, pairs
 
 LOWER, UPPER, FAR, TIES, ZERO, EQUAL, ROOT = "lower", "upper", "far", "ties", "zero", "equal", "root of zero"
 HALF = "halfway"
@@ -228,9 +228,9 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         stable = kwargs.get("stable") and given.dim()
         found = {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if stable else {}
         return found | ({ONE_SIGN: not bool((out[0] < 0).any())} if given.is_floating_point() else {})
-    if name in _POOLS:  # neighbours that are alike are in one window now and then
+    if name in _POOLS:
         found = {domains.DEEP: not domains.are_deep(out[0], greatest=True), ONE_SIGN: not bool((out[0] < 0).any())}
-        return found | {TIES: not bool((given.diff(dim=-1) == 0).any())}
+        return found | {TIES: not pairs.are_greatest_alike(given, out[0])}
     if name in _BAGS:
         empty = {UNNAMED: never} if (never := narrow.are_never_empty(args[2])) is not None else {}
         return empty | ({ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {})

@@ -26,6 +26,7 @@ OF_WEIGHTS: tuple[float, ...] = (128.0,)
 ALL = -1
 """The turn of every tensor."""
 _LEVELS = _EACH = 4
+_BYTE = 255
 _MISSES = 5
 """One number of so many has the other sign, or of a few more."""
 
@@ -99,14 +100,35 @@ def alike(inputs: Any) -> Any | None:
     return changed_copy(inputs, change)
 
 
-def without_least(inputs: Any) -> Any | None:
-    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then.
-
-    Where they rise from zero, as the places at which segments begin do, two of them are equal.
-    """
+def at_ends(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers are their least or their greatest one, where they repeat in no order: pure colours."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not holds_integers(tensor) or not tensor.numel():
+        if not holds_integers(tensor) or tensor.numel() < _EACH or is_ordered(tensor):
+            return False
+        memory = memory_of(copy)
+        if not bool((memory.sort().values.diff() == 0).any()):
+            return False
+        greatest = torch.rand(len(memory), generator=torch.Generator().manual_seed(0)) < 0.5
+        low, high = int(memory.min()), int(memory.max())
+        if tensor.dtype is torch.uint8 and 4 * (high - low) >= 3 * _BYTE:  # few pixels: one of all ends was hardly drawn
+            low, high = 0, _BYTE
+        memory.copy_(torch.where(greatest.to(memory.device), high, low))
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def without_least(inputs: Any, target: int = ALL) -> Any | None:
+    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then.
+
+    Where they rise from zero, as the places at which segments begin do, two of them are equal. `target`: in the tensor of
+    that place alone, so that another still names what this one never does (an edge that leaves a node which none reaches).
+    """
+    places = itertools.count()
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if target not in (next(places), ALL) or not holds_integers(tensor) or not tensor.numel():
             return False
         memory = memory_of(copy)
         if _are_bounds(tensor):
