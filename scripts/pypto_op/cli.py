@@ -132,7 +132,6 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        speaking.now(f"{cmd_name} ({_COMMANDS[cmd_name][1]})")
         command = _load(cmd_name)
         if isinstance(command, click.Group):
             for name in _COMMANDS:
@@ -142,6 +141,8 @@ class _LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in self.list_commands(ctx):  # here, and not where a page of all commands asks for each of them
+            speaking.now(f"{args[0]} ({_COMMANDS[args[0]][1]})")
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # click looks for near names among commands that were loaded

@@ -8,7 +8,10 @@ import pty
 import subprocess
 import sys
 
+import click
 import pytest
+
+from pypto_op import cli, speaking
 
 SLOW = """
 import sys, time
@@ -94,3 +97,13 @@ def test_on_a_terminal_results_never_share_a_line_with_it() -> None:
     rows = [line for line in shown.decode().split("\r\n") if line]
     seen = [row.rpartition("\x1b[2K")[2] for row in rows]
     assert seen == ["| row |"] * 3 + ["result"], "the line was wiped before each of them"
+
+
+def test_only_the_command_that_runs_is_called_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(speaking, "now", said.append)
+    context = click.Context(cli.root)
+    assert cli.root.get_command(context, "lint") is not None
+    assert said == [], "the page of all commands asks for each, and runs none"
+    cli.root.resolve_command(context, ["lint", "FILE"])
+    assert [words.partition(" ")[0] for words in said] == ["lint"]

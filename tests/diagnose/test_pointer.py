@@ -47,6 +47,7 @@ def test_the_verdicts_own_reason_is_the_cause_where_no_log_speaks(tmp_path: Path
     ws.report.write_text(json.dumps({"first_failure": failure}))
     said = command("diagnose", ws.root).stderr
     assert "wrong number of outputs (2, 1 expected); next: pypto-op triage" in said
+    assert said.count("triage") == 1 and "give all that the run printed" not in said, "one remedy"
 
 
 def test_what_a_run_that_raised_cannot_speak_of_is_dropped_as_triage_does(tmp_path: Path) -> None:

@@ -49,6 +49,9 @@ SLIPS = [
     ),
     ("dynamic_axes: [B]", "dynamic_axes: [S]", "dynamic_axes: no shape of section 5 has an axis S", "write one of B, H"),
     ("H % 16 == 0", "K % 16 == 0", "shape_constraints[0]: K of 'K % 16 == 0' stands nowhere else", "name an axis"),
+    ("weight | input | [H] |", "wieght | input | [H] |", "section 5: has no row for weight, a parameter", "write | weight |"),
+    ("0 < gain", "x in B", "shape_constraints[2]: 'x in B' is never tried: B is a size", "write 0 <= x < B"),
+    ("0 < gain", "0 <= q < B", "shape_constraints[2]: q of '0 <= q < B' stands nowhere else", "name an axis"),
     ("{gain: 2.0}", "{gian: 2.0}", "default_params.gian: the golden has no parameter gian", "it has x, weight, gain"),
 ]
 
@@ -83,12 +86,29 @@ def test_a_slip_is_told_by_check_and_kept_out_of_the_contract(ws: OpWorkspace, r
         ("| gain | input | scalar | Python float | > 0 |\n", ""),
         ("{B: 2, H: 64}", "{x: [2, 64]}"),
         ("0 < gain", "len(x) < 3"),
+        ("0 < gain", "x in float16"),
+        ("0 < gain", "gain in (1, 2)"),
+        ("y | output |", "y | out |"),
     ],
 )
 def test_what_people_write_is_left_alone(ws: OpWorkspace, run, old: str, new: str) -> None:
     ws.spec.write_text(RIGHT.replace(old, new))
     assert "SPEC.md: " not in run("check", ws.root)[1]
     assert run("interfaces", "new", ws.root)[0] == 0
+
+
+@pytest.mark.parametrize("shape", ["-", "", "none", "—", "scalar"])
+def test_a_number_without_a_shape_leaves_the_axes_checked(ws: OpWorkspace, run, shape: str) -> None:
+    number = RIGHT.replace("gain | input | scalar | Python float", f"gain | scalar | {shape} | float")
+    ws.spec.write_text(number)
+    assert "SPEC.md: " not in run("check", ws.root)[1]
+    ws.spec.write_text(number.replace("x | input | [B, H]", "x | input | [B, E]"))
+    assert "gives no size for E, an axis of section 5" in run("check", ws.root)[1]
+
+
+def test_a_parameter_that_python_gives_a_value_needs_no_row(ws: OpWorkspace, run) -> None:
+    ws.golden.write_text(GOLDEN.replace("gain):", "gain, eps=1e-6, *, low=0.0):"))
+    assert "SPEC.md: " not in run("check", ws.root)[1]
 
 
 def test_a_missing_specification_comes_before_all_that_goes_by_it(ws: OpWorkspace, run) -> None:

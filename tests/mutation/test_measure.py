@@ -11,6 +11,7 @@ from tests.calling import Answer, command
 from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place
 from tests.telling import told_lines
 
+from pypto_op import speaking
 from pypto_op.backends import sim
 from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
@@ -26,7 +27,16 @@ def mutate(op_dir: Path, *words: str, jobs: int = 2) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def said():
+    """What the measurement said that it is doing, in its order."""
+    words: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speaking, "now", lambda what, done=0, total=0: words.append(what))
+        yield words
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, said):
     """One measurement of a suite with a whole tile and a ragged one, and what it left behind."""
     folder = tmp_path_factory.mktemp("measured")
     ws = place("sum_diff", folder, cases=CASES)
@@ -69,6 +79,12 @@ def test_equivalent_means_the_same_bits_on_many_inputs(measured):
         assert mutant["likeness"]["differing"] == 0
         assert mutant["likeness"]["probes"] > 20
         assert mutant["detail"] == f"same bits as the kernel on all {mutant['likeness']['probes']} inputs"
+
+
+def test_each_run_of_a_kernel_that_computes_nothing_says_how_many_are_left(measured, said):
+    for kind in ("silent", "sentinel"):
+        told = [words.partition(" runs case ")[2] for words in said if f"({kind})" in words]
+        assert told == [f"{number} of {len(told)}" for number in range(1, len(told) + 1)] and len(told) > 1
 
 
 def test_kernels_that_compute_nothing_are_refused_by_every_case(measured):

@@ -168,7 +168,10 @@ class Zygote:
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         if not select.select([self._control], [], [], seconds)[0]:
-            raise InfraError(f"the process that workers are forked from does not answer within {seconds:.0f} s")
+            raise InfraError(
+                f"the process that workers are forked from does not answer within {seconds:.0f} s",
+                remedy="run it again when other programs leave this machine more of its processor",
+            )
         data = self._control.recv(_LONGEST_MESSAGE)
         if not data:
             raise InfraError(f"the process that workers are forked from ended: {self._last_words()}")

@@ -60,7 +60,8 @@ def diagnose(given: str | None, log: str | None, kernel: str | None, show: str |
     for note in found.notes:
         click.echo(note, err=True)
     if not found.hits and not found.passed:
-        click.echo(f"nothing known matches ({len(knowledge.entries())} searched); {_UNKNOWN}", err=True)
+        advice = "" if found.pointed else f"; {_UNKNOWN}"  # one remedy: a verdict's own reason is no lack of words
+        click.echo(f"nothing known matches ({len(knowledge.entries())} searched){advice}", err=True)
     if found.undecided:
         click.echo(f"give --kernel FILE to decide about: {', '.join(found.undecided)}", err=True)
     return int(ExitCode.OK if found.hits else NOTHING_FOUND)

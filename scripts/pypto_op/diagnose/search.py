@@ -72,6 +72,7 @@ class Diagnosis:
     undecided: tuple[str, ...]
     notes: tuple[str, ...] = ()
     passed: bool = False  # nothing failed: the operator's last verdict is PASS
+    pointed: bool = False  # the last of the notes says where to go on
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis as `schemas/diagnosis.schema.json` describes it."""
@@ -106,7 +107,7 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
     found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
     check_no_name(error_log, found)
     pointer = "" if found.hits else pointer_of(error_log)
-    return replace(found, notes=(*found.notes, *([pointer] if pointer else [])), passed=source.passed)
+    return replace(found, notes=(*found.notes, *([pointer] if pointer else [])), passed=source.passed, pointed=bool(pointer))
 
 
 def check_no_name(given: str | Path, found: Diagnosis) -> None:

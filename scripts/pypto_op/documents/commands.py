@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from pypto_op.documents.golden import Signature
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.options import op_dir_argument
@@ -36,7 +37,7 @@ def check(op_dir: Path, as_json: bool) -> int:
 
     ws = OpWorkspace.at(op_dir)
     checks: list[tuple[Path, Callable[[Path], list[Finding]]]] = [
-        (ws.spec, partial(spec.check, is_copy=_is_copy(ws))),
+        (ws.spec, partial(spec.check, is_copy=_is_copy(ws), signature=_signature(ws))),
         (ws.api_report, api_report.check),
         (ws.golden, golden.check),
         (ws.design, design.check),
@@ -45,8 +46,6 @@ def check(op_dir: Path, as_json: bool) -> int:
         (ws.memory, memory.check),
     ]
     found = {path: run(path) for path, run in checks if path.exists()}
-    if found.get(ws.spec) == []:
-        found[ws.spec] += _misfits(ws)
     if all(found.get(path) == [] for path in (ws.spec, ws.interfaces, ws.suite)):
         step = f"run `pypto-op harness new --force {typed(op_dir)}`, or add some"
         for told in _untried(ws):
@@ -74,20 +73,14 @@ def _is_copy(ws: OpWorkspace) -> bool:
         return False
 
 
-def _misfits(ws: OpWorkspace) -> list[Finding]:
-    """Return the words of SPEC.md that fit nothing else in it, or no parameter of the golden; none before it fits its schema."""
-    from pypto_op.documents import front_matter, golden, schema, spec_names
+def _signature(ws: OpWorkspace) -> Signature | None:
+    """Return the golden's signature; none where it cannot be read, which is told where the golden itself is checked."""
+    from pypto_op.documents import golden
 
-    if not ws.spec.is_file():
-        return []
-    document = front_matter.read(ws.spec)
-    if schema.findings(document.data, "spec"):
-        return []
     try:
-        asked = golden.read_signature(ws.golden).parameters
-    except ContractError:  # told where the golden itself is checked
-        asked = ()
-    return [*spec_names.findings(document.data, document.body), *spec_names.unasked(document.data, asked)]
+        return golden.read_signature(ws.golden)
+    except ContractError:
+        return None
 
 
 def _untried(ws: OpWorkspace) -> list[str]:
@@ -181,7 +174,7 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
 
     Exit status: 0 written, 2 a document is missing or malformed, or there is a contract.
     """
-    from pypto_op.documents import schema
+    from pypto_op.documents import schema, spec
     from pypto_op.documents.scaffold import new_interfaces
     from pypto_op.documents.way import need
     from pypto_op.documents.writing import write_atomically
@@ -189,7 +182,10 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.golden)
     text = new_interfaces(ws, modules)
-    schema.raise_first(_misfits(ws), file=ws.spec)  # else the contract would repeat them, and be blamed for them
+    if ws.spec.is_file():
+        schema.raise_first(
+            spec.misfits(ws.spec, _signature(ws)), file=ws.spec
+        )  # else the contract would repeat them, and be blamed for them
     if to_stdout:
         click.echo(text, nl=False)
         return ExitCode.OK

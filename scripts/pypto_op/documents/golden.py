@@ -55,6 +55,7 @@ class Signature:
 
     parameters: tuple[str, ...]  # the names of its parameters, in order
     returns: int | None  # how many values it returns, or None where that cannot be seen
+    needed: frozenset[str] = frozenset()  # parameters that Python gives no value
 
 
 def check(path: Path | str) -> list[Finding]:
@@ -102,7 +103,11 @@ def read_signature(path: Path | str, function: str | None = None) -> Signature:
     golden = _golden(functions, path) if function is None else functions.get(function)
     if golden is None:
         raise ContractError(f"has no function {function}", file=path)
-    return Signature(tuple(parameters(golden, keyword_only=True)), _returns(golden))
+    names, args = tuple(parameters(golden, keyword_only=True)), golden.args
+    usual = [arg.arg for arg in (*args.posonlyargs, *args.args)]
+    valued = {*usual[len(usual) - len(args.defaults) :]}
+    valued |= {arg.arg for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value is not None}
+    return Signature(names, _returns(golden), frozenset(names) - valued)
 
 
 def _returns(function: Function) -> int | None:

@@ -24,6 +24,11 @@ _UNLIMITED = re.compile(
 _LIMITS = re.compile(
     r"[<>≤≥\d]|\b(?:above|below|beyond|between|from|at (?:least|most)|up to|not|positive|negative|zero)\b", re.IGNORECASE
 )
+_RESULT = re.compile(r"\b(?:out(?:puts?)?|results?|returns?)\b|输出|结果", re.IGNORECASE)
+_NUMBER = re.compile(r"\b(?:scalar|number|attribute|attr)\b|标量", re.IGNORECASE)
+_NO_SHAPE = {"", "-", "--", "–", "—", "none", "n/a", "scalar", "number", "[]", "()"}
+"""What people write where a number has no shape; of a tensor the words before `scalar` tell nothing."""
+
 _SCALARS = {"bool": "bool", "int": "int", "float": "float32"}
 
 
@@ -72,8 +77,8 @@ def dtype_of(name: str, known: Mapping[str, Row]) -> str:
 def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
     same = _SAME.match(dtype)
     return Row(
-        "output" in kind.casefold(),
-        _shape(shape),
+        _RESULT.search(kind) is not None,
+        _shape(shape, is_number=bool(_NUMBER.search(kind) or _PYTHON.match(dtype))),
         _dtype(dtype),
         same[1] if same else "",
         not _LIMITS.search(meaning) and any(_UNLIMITED.fullmatch(part.strip()) for part in re.split(r"[,;.:()]", meaning)),
@@ -81,8 +86,8 @@ def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
     )
 
 
-def _shape(cell: str) -> str:
-    if cell.casefold() in ("scalar", "number", "[]", "()"):
+def _shape(cell: str, *, is_number: bool) -> str:
+    if cell.casefold() in (_NO_SHAPE if is_number else ("scalar", "number", "[]", "()")):
         return "[]"
     match = _SHAPE.match(cell)
     if match is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import front_matter, markdown, port_table, ranges, rows, schema, worded_ranges
+from pypto_op.documents import front_matter, markdown, port_table, ranges, rows, schema, spec_names, worded_ranges
+from pypto_op.documents.golden import Signature
 from pypto_op.documents.policy import Policy
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
@@ -71,11 +72,12 @@ def load(path: Path | str) -> Spec:
     return _build(document)
 
 
-def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
+def check(path: Path | str, *, is_copy: bool = False, signature: Signature | None = None) -> list[Finding]:
     """Return everything that is wrong with SPEC.md: front matter, sections, and what is left to do.
 
     Args:
         is_copy: the golden moves elements and rounds none, so that no tolerance is too fine.
+        signature: the golden's; None where it cannot be read.
     """
     document, found = front_matter.check(path, "spec", "spec")
     if document is None or schema.findings(document.data, "spec"):
@@ -88,7 +90,22 @@ def check(path: Path | str, *, is_copy: bool = False) -> list[Finding]:
         found.append(Finding.of(error))
     if document.data["op_name"] not in document.body:
         found.append(Finding("", "the body does not mention the operator's name"))
-    return found
+    return found or _misfits(document, signature)
+
+
+def misfits(path: Path | str, signature: Signature | None) -> list[Finding]:
+    """Return the words of SPEC.md that fit nothing else in it, or no parameter of the golden; none before it fits its schema.
+
+    Args:
+        signature: the golden's; None where it cannot be read.
+    """
+    document = front_matter.read(path)
+    return [] if schema.findings(document.data, "spec") else _misfits(document, signature)
+
+
+def _misfits(document: front_matter.Document, signature: Signature | None) -> list[Finding]:
+    data, body = document.data, document.body
+    return [*spec_names.findings(data, body), *spec_names.unasked(data, body, signature)]
 
 
 def fixed_dtypes(path: Path | str) -> dict[str, str]:

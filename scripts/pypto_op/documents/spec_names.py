@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pypto_op.documents import constraints, port_table, shape_expr
+from pypto_op.documents.golden import Signature
 from pypto_op.documents.schema import Finding
 from pypto_op.python_text import names_in
 from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
@@ -37,22 +38,37 @@ def findings(data: Mapping[str, Any], body: str) -> list[Finding]:
     symbols = _symbols(known) if not found else None
     if symbols:
         found += _axes(data, symbols, known)
+        found += _among_sizes(data, symbols, known)
     if known:
         found += _strangers(data, words | set(known) | (symbols or set()) | _written(data))
     return found
 
 
-def unasked(data: Mapping[str, Any], parameters: Collection[str]) -> list[Finding]:
-    """Return the defaults that no parameter of the golden asks for: cases would go without them, and nobody be told.
+def unasked(data: Mapping[str, Any], body: str, signature: Signature | None) -> list[Finding]:
+    """Return the defaults that no parameter of the golden asks for, and the parameters that section 5 forgot.
+
+    Cases would go without those defaults, and nobody be told; the contract would have holes that nobody could place.
 
     Args:
         data: the front matter, which fits its schema.
-        parameters: of the golden; empty where it cannot be read.
+        body: the text below it.
+        signature: the golden's; None where it cannot be read.
     """
+    if signature is None:
+        return []
+    parameters = signature.parameters
+    known = port_table.rows(body)
+    told = {*known, *data.get("default_params", {})}
+    forgotten = [name for name in parameters if name in signature.needed - told] if set(known) & set(parameters) else []
     return [
+        Finding(
+            _PLACE, f"has no row for {name}, a parameter of the golden", remedy=f"write | {name} | input | SHAPE | DTYPE | ... |"
+        )
+        for name in forgotten
+    ] + [
         Finding(f"default_params.{name}", f"the golden has no parameter {name}", remedy=f"it has {', '.join(parameters)}")
         for name in data.get("default_params", {})
-        if parameters and name not in parameters
+        if name not in parameters
     ]
 
 
@@ -96,14 +112,27 @@ def _axes(data: Mapping[str, Any], symbols: Collection[str], known: Mapping[str,
 def _strangers(data: Mapping[str, Any], known: Collection[str]) -> Iterator[Finding]:
     """Names in conditions that stand nowhere else in SPEC.md."""
     for number, text in enumerate(data.get("shape_constraints", [])):
+        strangers: set[str] = set()
         for left, _, right in constraints.comparisons([text]):
             if any(
                 isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)) for side in (left, right) for node in ast.walk(side)
             ):
                 continue
-            for name in sorted(names_in(left, right) - set(known) - set(data.get("default_params", {}))):
-                words = f"{name} of {text!r} stands nowhere else in SPEC.md, so the condition is never tried"
-                yield Finding(f"shape_constraints[{number}]", words, remedy="name an axis, or an input, that is there")
+            strangers |= names_in(left, right) - set(known) - set(data.get("default_params", {}))
+        for name in sorted(strangers):
+            words = f"{name} of {text!r} stands nowhere else in SPEC.md, so the condition is never tried"
+            yield Finding(f"shape_constraints[{number}]", words, remedy="name an axis, or an input, that is there")
+
+
+def _among_sizes(data: Mapping[str, Any], symbols: Collection[str], known: Mapping[str, port_table.Row]) -> Iterator[Finding]:
+    """Conditions that place a tensor's whole numbers in an axis, `labels in C`: nothing tries them."""
+    for number, text in enumerate(data.get("shape_constraints", [])):
+        for left, op, right in constraints.comparisons([text]):
+            if not (isinstance(op, ast.In) and isinstance(left, ast.Name) and isinstance(right, ast.Name)):
+                continue
+            if left.id in known and right.id in symbols and right.id not in known:
+                words = f"{text!r} is never tried: {right.id} is a size, and has no members"
+                yield Finding(f"shape_constraints[{number}]", words, remedy=f"write 0 <= {left.id} < {right.id}")
 
 
 def _written(data: Mapping[str, Any]) -> set[str]:

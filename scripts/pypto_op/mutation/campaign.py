@@ -106,7 +106,6 @@ class _Campaign:
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         self._field.run_unchanged()
-        self._note("a kernel that computes nothing runs")
         sabotaged = [self._sabotage(kind) for kind in sabotage.KINDS]
         self._note(f"{len(self._mutants)} mutants")
         found = dict(self._known)
@@ -136,8 +135,10 @@ class _Campaign:
         except ValueError as error:
             return {"kind": kind, "ran": False, "refused": False, "detail": str(error), "cases": []}
         passed, reasons, ran = [], set(), False
+        trials = _one_per_case(self._field.order)
         with self._field.range.open(f"sabotage-{kind}", source) as session:
-            for trial in _one_per_case(self._field.order):
+            for number, trial in enumerate(trials, 1):
+                self._note(f"a kernel that computes nothing ({kind}) runs case {number} of {len(trials)}")
                 run = run_once(session, trial.case, trial.inputs)
                 ran = ran or run.outcome is Ending.OK
                 verdict = trial.judge(run, self._field.redactor)
