@@ -233,6 +233,16 @@ def test_each_axis_is_longer_in_another_dtype() -> None:
     assert {kind for kinds in drawn for kind in kinds} == {"float32", "float16", "bfloat16"}
 
 
+def test_the_sizes_of_another_dtype_leave_room_for_more_tiles(tmp_path: Path) -> None:
+    """Where the cases of one dtype were wide, 66 tiles were drawn in it: a bound of 100 passed on every other seed."""
+    wide = {"id": "wide", "shape": {"N": 21, "D": 1024}, "dtype": {"default": "float16"}}
+    ws = place("sum_diff", tmp_path, cases=[*CASES, {**CASES[-1], **wide}])
+    ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 16, by `pypto.loop`.\n", encoding="utf-8")
+    drawn = [fresh.draw(load_contract(ws), seed).cases[0] for seed in range(12)]
+    assert {case["dtype"]["default"] for case in drawn} == {"float32", "float16"}
+    assert all(case["shape"]["N"] > 130 * 16 for case in drawn), [case["shape"] for case in drawn]
+
+
 def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
     ws = place(
         "sum_diff", tmp_path, cases=[{**case, "shape": {"N": n, "D": 32}} for case, n in zip(CASES, (64, 128), strict=True)]

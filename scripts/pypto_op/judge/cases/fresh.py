@@ -209,7 +209,7 @@ class _Drawer:
         return {**case, "shape": sizes} if sizes is not None and largest < sizes[axis] < size else None
 
     def _template(self) -> Mapping[str, Any] | None:
-        """Return the smallest ordinary case of the next dtype; not one with a dynamic axis of 1, if there is another."""
+        """Return an ordinary case of the next dtype in the smallest sizes of any."""
         interfaces = self._contract.interfaces
         precise = [case for case in self._contract.cases if checks_precision(case) and _sizes(case, interfaces.symbols)]
         scalars = {port.name for port in interfaces.primary_inputs if not port.shape}
@@ -222,7 +222,14 @@ class _Drawer:
         kind = kinds[self._turn % len(kinds)]  # a kernel that fails on long axes in one dtype alone has less room to hide
         self._turn += 1
         own = [case for case in plain if _kind(case) == kind]
-        wide = [case for case in own if all(case["shape"][axis] > 1 for axis in self._dynamic)] or own
+        template = self._smallest(own)
+        # The sizes of another dtype's case may be smaller, which leaves memory for more tiles.
+        alike = [case for case in plain if all(case.get(name) == template.get(name) for name in scalars)]
+        return {**template, "shape": self._smallest(alike)["shape"]}
+
+    def _smallest(self, cases: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return the case with the fewest elements, not one with a dynamic axis of 1 if there is another."""
+        wide = [case for case in cases if all(case["shape"][axis] > 1 for axis in self._dynamic)] or cases
         return min(wide, key=lambda case: self._elements(case["shape"]))
 
     def _spans(self, axis: str, largest: int, base: Mapping[str, int]) -> list[tuple[int, int, int]]:
