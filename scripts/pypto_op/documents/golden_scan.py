@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.reductions import COMPARES, MATMULS, REDUCES
+from pypto_op.documents.reductions import COMPARES, MATMULS, REDUCES, TURNS
 from pypto_op.errors import ContractError
 from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
@@ -154,6 +154,18 @@ def compared_names(path: Path, function: str) -> frozenset[str]:
     """
     compared = (node for node in _nodes(path, function) if isinstance(node, ast.Compare) or _is_called(node, COMPARES))
     return frozenset(name for node in compared for name in names_in(node))
+
+
+def turning_parameters(path: Path, function: str) -> frozenset[str]:
+    """Return the parameters of the golden function of a file that decide where its value turns: at what it compares or clamps.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    own = functions_of(path, function)[function]
+    origins = origins_of(own)
+    turns = (node for node in ast.walk(own) if isinstance(node, ast.Compare) or _is_called(node, COMPARES | TURNS))
+    return frozenset(origin for node in turns for name in names_in(node) for origin in origins.get(name, ()))
 
 
 def calls(path: Path, function: str, names: Collection[str]) -> bool:

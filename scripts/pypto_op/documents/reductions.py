@@ -50,5 +50,10 @@ SMALLEST = frozenset(
 COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
 """Functions that compare, where no operator is written."""
 
+TURNS = frozenset(
+    {"relu", "relu_", "clamp", "clamp_", "clamp_min", "clamp_max", "clip", "maximum", "minimum", "hardtanh", "threshold", "where"}
+)
+"""Functions whose slope turns at a value, where nothing is compared: a hinge."""
+
 EXPONENTS = frozenset({"log2", "frexp", "ldexp"})
 """Functions that take numbers apart into mantissa and exponent."""

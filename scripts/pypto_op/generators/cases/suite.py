@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pypto_op.generators.cases import (
     codes,
     empty_buffers,
+    leaning,
     lowest,
     meeting,
     one_number,
@@ -106,4 +107,5 @@ def _hurting(maker: Maker) -> None:
     values.specials(maker)
     values.alike(maker)
     meeting.add(maker)
+    leaning.add(maker)
     values.cancellation(maker)
