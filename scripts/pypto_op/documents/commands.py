@@ -182,10 +182,8 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.golden)
     text = new_interfaces(ws, modules)
-    if ws.spec.is_file():
-        schema.raise_first(
-            spec.misfits(ws.spec, _signature(ws)), file=ws.spec
-        )  # else the contract would repeat them, and be blamed for them
+    if ws.spec.is_file():  # else the contract would repeat what is wrong there, and be blamed for it
+        schema.raise_first(spec.misfits(ws.spec, _signature(ws)), file=ws.spec)
     if to_stdout:
         click.echo(text, nl=False)
         return ExitCode.OK

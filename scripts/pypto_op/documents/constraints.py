@@ -168,8 +168,12 @@ def _is_heeded(part: ast.expr, sizes: Collection[str], inputs: Collection[str]) 
 
 def _is_of_sizes(node: ast.expr, sizes: Collection[str]) -> bool:
     """Whether an expression is arithmetic of sizes and scalars."""
-    odd = any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node))
-    return not odd and names_in(node) <= set(sizes)
+    return not reads_parts(node) and names_in(node) <= set(sizes)
+
+
+def reads_parts(*nodes: ast.expr) -> bool:
+    """Whether expressions call something, or take an attribute or an element: `labels[:, 0]`, `labels.sum()`."""
+    return any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for node in nodes for part in ast.walk(node))
 
 
 def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]]:

@@ -114,11 +114,8 @@ def _strangers(data: Mapping[str, Any], known: Collection[str]) -> Iterator[Find
     for number, text in enumerate(data.get("shape_constraints", [])):
         strangers: set[str] = set()
         for left, _, right in constraints.comparisons([text]):
-            if any(
-                isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)) for side in (left, right) for node in ast.walk(side)
-            ):
-                continue
-            strangers |= names_in(left, right) - set(known) - set(data.get("default_params", {}))
+            if not constraints.reads_parts(left, right):
+                strangers |= names_in(left, right) - set(known) - set(data.get("default_params", {}))
         for name in sorted(strangers):
             words = f"{name} of {text!r} stands nowhere else in SPEC.md, so the condition is never tried"
             yield Finding(f"shape_constraints[{number}]", words, remedy="name an axis, or an input, that is there")

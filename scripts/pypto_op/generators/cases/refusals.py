@@ -194,12 +194,9 @@ def _ends(maker: Maker, name: str, clause: str) -> Iterator[tuple[float, int, bo
     for low, high in _OUTSIDE.findall(clause):
         yield float(low), -1, kept.open_low and float(low) == kept.low
         yield float(high), 1, kept.open_high and float(high) == kept.high
-    for left, low, high, right in _INTERVAL.findall(clause):
-        told = (float(low), -1, left == "("), (float(high), 1, right == ")")
-        yield from (end for end in told if math.isfinite(end[0]))
-    if _OUT_OF_RANGE.search(clause):
-        told = (kept.low, -1, kept.open_low), (kept.high, 1, kept.open_high)
-        yield from (end for end in told if math.isfinite(end[0]))
+    said = [(float(low), float(high), left == "(", right == ")") for left, low, high, right in _INTERVAL.findall(clause)]
+    for low, high, open_low, open_high in said + [kept.ends] * bool(_OUT_OF_RANGE.search(clause)):
+        yield from (end for end in ((low, -1, open_low), (high, 1, open_high)) if math.isfinite(end[0]))
 
 
 def _with(maker: Maker, name: str, number: float, *, beyond: int = 0, stated: bool = False) -> Iterator[Fault]:
