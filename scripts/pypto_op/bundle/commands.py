@@ -54,12 +54,13 @@ def write(root: Path | None, as_json: bool) -> int:
     base = _checkout(root)
     written: dict[str, None] = {}
     for _ in range(2):  # the budgets count the pages, and some pages hold a table that is made
-        for path, text in made(base, load_agents(base), read_skills(base)[0]).items():
+        wanted = made(base, load_agents(base), read_skills(base)[0])
+        for path, text in wanted.items():
             file = base / path
             if not file.exists() or file.read_text(encoding="utf-8") != text:
                 file.write_text(text, encoding="utf-8")
                 written[str(file)] = None
-    for path in left_over(base):
+    for path in left_over(base, wanted):
         (base / path).unlink()
     click.echo(json.dumps({"written": [*written]}) if as_json else "\n".join(map(typed, written)) or "nothing was out of date")
     return int(ExitCode.OK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pypto_op.bundle import budgets, command_page, role_table, way_table
@@ -31,15 +31,16 @@ def made(root: Path, agents: list[Agent], skills: list[Skill]) -> dict[Path, str
     }
 
 
-def left_over(root: Path) -> list[Path]:
-    """Return the pages about rules that no longer exist."""
-    return sorted({page.relative_to(root) for page in (root / reference.PAGES).glob("*.md")} - reference.pages().keys())
+def left_over(root: Path, wanted: Collection[Path]) -> list[Path]:
+    """Return the pages about rules that no longer exist; `wanted`: the paths that `made` returns."""
+    return sorted({page.relative_to(root) for page in (root / reference.PAGES).glob("*.md")} - set(wanted))
 
 
 def check(root: Path, agents: list[Agent], skills: list[Skill]) -> Iterator[Finding]:
     """Yield the made files that differ from their source."""
-    for path, text in made(root, agents, skills).items():
+    wanted = made(root, agents, skills)
+    for path, text in wanted.items():
         if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text:
             yield Finding(path.as_posix(), 0, "is out of date; run `pypto-op bundle write`")
-    for path in left_over(root):
+    for path in left_over(root, wanted):
         yield Finding(path.as_posix(), 0, "is about a rule that is gone; run `pypto-op bundle write`")
