@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 from tests.quickly import read_table
 from tests.triton import lab
 
+from pypto_op.triton.run import looking
+from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.judging import looks
+from pypto_op.triton.run.judging.judgement import Judgement
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +122,58 @@ def test_a_choice_by_the_sign_of_a_sum_is_seen(place: Path) -> None:
 
 def test_looks_end_where_they_take_long_and_the_second_pass_comes_once() -> None:
     for took, each in ((0.0, 0.0), (1e9, 0.0), (0.0, 1e9)):
-        found: list[bool] = []
-        for judged in looks.turns(time.monotonic(), took, lambda: each * found.count(False)):  # noqa: B023
-            found.append(judged)
-        assert found.count(True) == 1 and found.count(False) == (0 if took else 1 if each else 6)
+        found: list[looks.Turn] = []
+        for turn in looks.turns(time.monotonic(), took, lambda: each * (len(found) - found.count(looks.Turn.JUDGED))):  # noqa: B023
+            found.append(turn)
+        assert found.count(looks.Turn.JUDGED) == 1 and len(found) == 1 + (0 if took else 1 if each else 6)
+
+
+def test_a_look_says_that_another_one_follows_only_where_it_does() -> None:
+    for _ in range(20):
+        found = list(looks.turns(time.monotonic(), 0.0, lambda: 0.0))
+        follows = [one is looks.Turn.LOOK_BEFORE_LOOK for one in found]
+        assert follows == [looks.Turn.JUDGED not in pair and len(pair) == 2 for pair in (found[at : at + 2] for at in range(7))]
+
+
+def test_the_next_look_is_drawn_while_the_implementation_runs_on_the_last() -> None:
+    steps: list[str] = []
+    drawn = [threading.Event() for _ in range(3)]
+
+    class Task:
+        def open(self, seed: int) -> None:
+            steps.append("open")
+
+        def case(self, index: int, seed: int, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+            turn = steps.count("case")
+            steps.append("case")
+            drawn[turn].set()
+            return {"inputs": [], "init": [], "turn": turn}, {}
+
+    class Candidate:
+        def run(self, given: dict[str, Any], seed: int, **how: Any) -> tuple[None, None, dict[str, Any]]:
+            ahead = len(seen) < 1  # the first of two looks
+            assert drawn[given["turn"] + 1].wait(20 if ahead else 0.2) is ahead
+            seen.append(given["turn"])
+            return None, None, {"seconds": 1.0}
+
+    class Run:
+        cases, calls = [Case(0)], []  # type: ignore[var-annotated]
+
+        def tighten(self, *sessions: Any) -> None:
+            assert sessions
+
+        def compared(self, case: Case, right: Judgement, *more: Any) -> Judgement:
+            return right
+
+    seen: list[int] = []
+    with looking.Looks(Run(), Task(), Candidate()) as further:  # type: ignore[arg-type]
+        further.one(goes_on=True)
+        further.one(goes_on=False)
+    assert seen == [0, 1] and steps == ["open", "case"] * 2 and further.spent == 2.0 and len(set(Run.calls)) == 2
+
+
+def test_what_was_drawn_for_a_look_that_does_not_come_is_given_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "turns", lambda *given: iter([looks.Turn.LOOK_BEFORE_LOOK, looks.Turn.JUDGED]))
+    project = lab.folder(place, lab.task("return xs[0] * 1", "[torch.randn(64)]"), lab.impl("return run(copy_kernel, x)"))
+    result = lab.verify(project)
+    assert result["status"] == "PASS", result["failures"]

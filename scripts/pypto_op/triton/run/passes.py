@@ -11,7 +11,7 @@ from typing import Any
 
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import aside, reordered
+from pypto_op.triton.run import aside, looking, reordered
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import arguments, beyond, edges, reloaded, skewed
 from pypto_op.triton.run.inputs.describe import describe
@@ -51,7 +51,6 @@ class Run:
         self.hashes: dict[str, str] = {}
         self.history = History()
         self.beside = Beside(project.impl, request.static_policy)
-        self.looked = 0.0  # seconds of processor time that looks took
         self.unlaunched: list[str] = []  # what to say of kernels that forward names and no case reached
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
         self.orders: reordered.Reordered  # of `place`
@@ -89,42 +88,16 @@ class Run:
 
     def _beside_looks(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
         """Run the second pass at a random place among looks."""
-        for judged in looks.turns(self.started, _OF_FIRST * sum(case.alone for case in self.cases), lambda: self.looked):
-            if judged:
-                self._pass(1, seed, task, candidate)
-            elif any(case.judgement.ok for case in self.cases):  # doubted ones too: a replay of few calls tells little
-                self._look(secrets.randbelow(2**31), task, candidate)
+        expected = _OF_FIRST * sum(case.alone for case in self.cases)
+        with looking.Looks(self, task, candidate) as further:
+            for turn in looks.turns(self.started, expected, lambda: further.spent):
+                if turn is looks.Turn.JUDGED:
+                    further.settle()
+                    self._pass(1, seed, task, candidate)
+                elif any(case.judgement.ok for case in self.cases):  # doubted ones too: a replay of few calls tells little
+                    further.one(goes_on=turn is looks.Turn.LOOK_BEFORE_LOOK)
 
-    def _look(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
-        """Let every case that is right run on further values, for what the host hands to launches alone (`looks`)."""
-        self.tighten(task, candidate)
-        task.open(seed)
-        self.calls.append(seed)
-        move = looks.move()
-        for case in self.cases:
-            if not case.judgement.ok:
-                continue
-            self.tighten(task, candidate)
-            try:
-                found = task.case(case.index, seed, used=True, judged=False, move=move, reloads=case.reloads)
-            except Told:
-                return  # where the reference really fails, a pass says so
-            if found is None:
-                return
-            begin = time.monotonic()
-            try:
-                _, _, facts = candidate.run(found[0], seed, judged=False, later=True)
-            except Told as told:
-                self.keep(case, 1, Judgement(told.error_type, told.message), begin)
-                continue
-            case.took(facts)
-            self.looked += float(facts.get("seconds", 0.0))
-            made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
-            judgement = self._compared(case, case.judgement, made, found[0]["inputs"], "")
-            if not judgement.ok:
-                self.keep(case, 1, judgement, begin)
-
-    def _compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any, judges: str) -> Judgement:
+    def compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any, judges: str) -> Judgement:
         """Note a run of a case, and whether its host handed launches other things than in the run before; return the verdict."""
         self.history.note(len(self.calls) - 1, case.index, made, inputs, judges)
         case.right = right
@@ -241,7 +214,7 @@ class Run:
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
-            judgement = self._compared(case, judgement, made, given["inputs"], judges)
+            judgement = self.compared(case, judgement, made, given["inputs"], judges)
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             judgement = _with_causes(judgement, reference, facts, spoilt=self.on_gpu)
         _note(case, number == 0, reference, facts)

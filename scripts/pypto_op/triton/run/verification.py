@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pypto_op.documents.policy import Policy
     from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.judging.judge_device import JudgeDevice
+    from pypto_op.triton.run.judging.provenance import Provenance
     from pypto_op.triton.run.setup.project import Project
     from pypto_op.triton.run.setup.request import Request
     from pypto_op.triton.run.setup.targets import Place
@@ -20,6 +21,7 @@ class Verification(Protocol):
     """A verification (`passes.Run`)."""
 
     cases: list[Case]
+    calls: list[int]  # the seeds of passes and looks, in their order
     desk: JudgeDevice
     seeds: list[int]
     project: Project
@@ -37,6 +39,9 @@ class Verification(Protocol):
 
     def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
         """Take a pass's verdict on a case, which began then."""
+
+    def compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any, judges: str) -> Judgement:
+        """Note a run of a case, and whether its host handed launches other things than in the run before; return the verdict."""
 
     def numbers(
         self,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from enum import Enum
 
 from pypto_op.triton.run.inputs import skewed
 
@@ -25,23 +26,37 @@ def move() -> str:
     return secrets.choice(_MOVES)
 
 
-def turns(began: float, took: float, spent: Callable[[], float]) -> Iterator[bool]:
-    """Yield what to run next: False for a look, True, once, for the judged pass.
+class Turn(Enum):
+    """What is to run next."""
+
+    JUDGED = "the judged pass"
+    LOOK = "a look"
+    LOOK_BEFORE_LOOK = "a look, after which another one is likely"
+
+
+def turns(began: float, took: float, spent: Callable[[], float]) -> Iterator[Turn]:
+    """Yield what to run next: some looks, and once the judged pass.
 
     Args:
         began: when the verification did (`time.monotonic`).
         took: seconds of processor time that a look is thought to take.
         spent: returns what all looks took so far.
     """
-    place, judged = secrets.randbelow(_MOST + 1), False
+    place = secrets.randbelow(_MOST + 1)
+    judged = False
     for number in range(_MOST):
-        if spent() + took > max(_SECONDS, _SHARE * (time.monotonic() - began)):
+        if not _is_room(began, spent() + took):
             break
         if number == place:
             judged = True
-            yield True
+            yield Turn.JUDGED
         before = spent()
-        yield False
+        last = number + 1 in (place, _MOST) or not _is_room(began, before + 2 * took)
+        yield Turn.LOOK if last else Turn.LOOK_BEFORE_LOOK
         took = spent() - before or took
     if not judged:
-        yield True
+        yield Turn.JUDGED
+
+
+def _is_room(began: float, seconds: float) -> bool:
+    return seconds <= max(_SECONDS, _SHARE * (time.monotonic() - began))
