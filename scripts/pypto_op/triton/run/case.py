@@ -19,7 +19,7 @@ class Case:
 
     index: int
     input_desc: list[dict[str, Any]] = field(default_factory=list)
-    scalars: list[bool | str] = field(default_factory=list)  # `arguments.plain_ones`
+    scalars: list[bool | str | None] = field(default_factory=list)  # `arguments.plain_ones`
     judgement: Judgement = field(default_factory=Judgement)
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
