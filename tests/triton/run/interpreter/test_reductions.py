@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -47,3 +49,20 @@ def test_a_function_that_minds_no_order_gives_what_it_gave(axis: int | None, kee
 def test_a_lane_meets_the_one_half_a_block_behind() -> None:
     pairs = _reduced(lambda a, b: 10 * a.handle.data + b.handle.data, np.array([1, 2, 3, 4], np.int32), 0)
     assert pairs.handle.data.tolist() == [10 * 13 + 24]  # from the first to the last it would be 1234
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_an_exclusive_or_is_what_it_was(axis: int | None, keep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    monkeypatch.setattr(interpreter.ReduceOps, "generic_reduce", interpreter.ReduceOps.generic_reduce)
+    names = reductions.install()
+    data = np.arange(32, dtype=np.int32).reshape(4, 8) * 77 % 31
+    reduction = interpreter.ReduceOps(axis, tl.standard._xor_combine, keep)
+    found = reduction.apply_impl((reduction.to_tensor(data, tl.int32),))[0].handle.data
+    want = functools.reduce(operator.xor, data.reshape(-1) if axis is None else np.moveaxis(data, axis, 0))
+    assert np.array_equal(found.reshape(-1), np.reshape(want, -1))
+    assert found.size == 1 or found.shape == np.sum(data, axis=axis, keepdims=keep).shape
+    assert names == set()

@@ -15,12 +15,18 @@ import numpy as np
 
 def install() -> set[str]:
     """Replace the interpreter's function in this process; return the names of the functions that will have reduced."""
+    import triton.language as tl
     from triton.runtime import interpreter
 
     names: set[str] = set()
 
     def reduced(reduction: Any, given: tuple[Any, ...]) -> list[Any]:
-        names.add(getattr(reduction.combine_fn.fn, "__name__", "a function"))
+        function = reduction.combine_fn
+        if function == getattr(tl.standard, "_xor_combine", None):  # each exchange of a sort is one: it takes half the time
+            data = np.bitwise_xor.reduce(given[0].handle.data, axis=reduction.axis, keepdims=reduction.keep_dims)
+            return [reduction.to_tensor(data, given[0].dtype)]
+        if not function.fn.__module__.startswith("triton."):
+            names.add(function.fn.__name__)
         return in_pairs(reduction, given)
 
     interpreter.ReduceOps.generic_reduce = reduced
