@@ -10,6 +10,8 @@ from pypto_op.triton.run.judging import agreement
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.provenance import Provenance
 
+_IN_PAIRS = "tl.reduce by {}: lanes meet in pairs, i with i + n / 2, as on a device; one that minds their order is wrong there"
+
 
 @dataclass
 class Case:
@@ -17,7 +19,7 @@ class Case:
 
     index: int
     input_desc: list[dict[str, Any]] = field(default_factory=list)
-    scalars: list[bool | str] = field(default_factory=list)  # `arguments.plain_ones`
+    scalars: list[bool | str | None] = field(default_factory=list)  # `arguments.plain_ones`
     judgement: Judgement = field(default_factory=Judgement)
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
@@ -49,6 +51,7 @@ class Case:
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
     atomics: bool = False  # programs of a launch share memory by atomics (`races`)
+    reduced: list[str] = field(default_factory=list)  # functions by which `tl.reduce` reduced (`reductions`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel (`Configurations.facts`)
     derived: int = 0  # float tensors that the implementation holds beside its weights
 
@@ -64,6 +67,7 @@ class Case:
         self.lanes = self.lanes or bool(facts.get("lanes"))
         self.products = self.products or bool(facts.get("products"))
         self.atomics = self.atomics or bool(facts.get("atomics"))
+        self.reduced = list(map(str, facts.get("reduced", ())))
         self.configurations = facts.get("configurations") or self.configurations
 
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
@@ -114,6 +118,8 @@ class Case:
     def failure(self) -> dict[str, Any]:
         """Return the entry of `failures`."""
         message = self.judgement.message
+        if self.reduced and self.judgement.error_type == "PrecisionError":
+            message += f"\n{_IN_PAIRS.format(', '.join(self.reduced))}"
         if len(message) > 4000:
             message = f"{message[:2000]}\n... {len(message) - 4000} characters left out ...\n{message[-2000:]}"
         return {

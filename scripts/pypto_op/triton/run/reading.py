@@ -30,7 +30,7 @@ class Beside:
         self._path, self._policy = path, policy
         self._reader: _Reader | None = None
 
-    def begin(self, scalars: Sequence[bool | str]) -> None:
+    def begin(self, scalars: Sequence[bool | str | None]) -> None:
         """Begin to read, unless that has begun.
 
         Args:
@@ -39,7 +39,7 @@ class Beside:
         if self._reader is None:
             self._reader = self._started(scalars)
 
-    def reading(self, scalars: Sequence[bool | str]) -> Reading:
+    def reading(self, scalars: Sequence[bool | str | None]) -> Reading:
         """Return what the static check says; the file is read again where other arguments were told of.
 
         Raises:
@@ -53,7 +53,7 @@ class Beside:
             raise self._reader.error or RuntimeError("the static check ended without a word")
         return self._reader.found
 
-    def _started(self, scalars: Sequence[bool | str]) -> _Reader:
+    def _started(self, scalars: Sequence[bool | str | None]) -> _Reader:
         reader = _Reader(self._path, self._policy, tuple(scalars))
         usual = threading.stack_size(_STACK)
         try:
@@ -64,7 +64,7 @@ class Beside:
 
 
 class _Reader(threading.Thread):
-    def __init__(self, path: Path, policy: Path | None, scalars: tuple[bool | str, ...]) -> None:
+    def __init__(self, path: Path, policy: Path | None, scalars: tuple[bool | str | None, ...]) -> None:
         super().__init__(name="static check", daemon=True)
         self._path, self._policy, self.scalars = path, policy, scalars
         self.found: Reading | None = None

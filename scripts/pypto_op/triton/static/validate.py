@@ -30,6 +30,7 @@ from pypto_op.triton.static.values import (
     Union,
     Unknown,
     Value,
+    tensors_in,
     union,
 )
 from pypto_op_lint.source import UnreadableSource
@@ -71,7 +72,7 @@ class Reading:
     executed: frozenset[Line] = frozenset()
 
 
-def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool | str] | None = None) -> Reading:
+def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool | str | None] | None = None) -> Reading:
     """Check one implementation file; arguments as in `validate_file`."""
     policy = policy or load_policy()
     try:
@@ -101,7 +102,7 @@ def _begins(machine: Machine) -> Iterator[Line]:
 
 
 def _every_call(
-    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool | str] | None, suspects: frozenset[int]
+    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool | str | None] | None, suspects: frozenset[int]
 ) -> tuple[dict[str, Any], _Verdict]:
     """Execute forward until what it changes for later calls is known not to be constant."""
     changing: frozenset[str] = frozenset()
@@ -121,7 +122,7 @@ class _Verdict:
         self,
         machine: Machine,
         source: SourceFile,
-        scalars: Sequence[bool | str] | None,
+        scalars: Sequence[bool | str | None] | None,
         changing: frozenset[str],
         suspects: frozenset[int],
     ) -> None:
@@ -244,10 +245,9 @@ class _Verdict:
         positional = [*params.posonly_params, *params.params]
         if forward.bound is not None:
             positional = positional[1:]
-        args = [self._input(parameter) for parameter in positional]
-        plain = {p: value for p, value in enumerate(args) if positional[p].annotation is None and positional[p].default is None}
-        args = [self.m.fresh(SUSPECT) if p in self.suspects else value for p, value in enumerate(args)]
-        self.unannotated = {p: value for p in plain if isinstance(value := args[p], Tensor)}
+        args = [self._input(one, SUSPECT if p in self.suspects else "input") for p, one in enumerate(positional)]
+        plain = [p for p, parameter in enumerate(positional) if "Tensor" not in self._note(parameter)]
+        self.unannotated = {p: tensor for p in plain for tensor in tensors_in(args[p])}
         if isinstance(params.star_arg, cst.Param):
             count = max(0, len(self.scalars) - len(args)) if self.scalars is not None else 2
             args += [self.m.fresh("input") for _ in range(count)]
@@ -263,14 +263,14 @@ class _Verdict:
         kwargs = {one.name.value: Host() if one.name.value in named else self._input(one) for one in keywords}
         return args, kwargs
 
-    def _input(self, parameter: cst.Param) -> Value:
+    def _note(self, parameter: cst.Param) -> str:
+        return "" if parameter.annotation is None else self.source.module.code_for_node(parameter.annotation.annotation)
+
+    def _input(self, parameter: cst.Param, origin: str = "input") -> Value:
         """Return what an argument of forward may be, going by its annotation and its default."""
-        note = ""
-        if parameter.annotation is not None:
-            note = self.source.module.code_for_node(parameter.annotation.annotation)
-        default = parameter.default
+        note, default = self._note(parameter), parameter.default
         is_none = isinstance(default, cst.Name) and default.value == "None"
-        tensor = self.m.fresh("input")
+        tensor = self.m.fresh(origin)
         if "Tensor" in note:
             plural = any(word in note for word in ("ist[", "uple[", "equence[", "terable["))
             value: Value = Container("list", [tensor], complete=False) if plural else tensor

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pytest
 from tests.triton import lab
 
 from pypto_op.triton.run.interpreter import sparing
@@ -82,22 +78,3 @@ def test_a_kernel_whose_functions_call_functions_passes(place: Path) -> None:
     asked = lab.task("return x.sum(1) / x.amax(1) + (x + 1).sum(1) / (x + 1).amax(1) + 8", "[torch.rand(6, 32) + 0.5]")
     result = lab.verify(lab.folder(place, asked, lab.impl(forward, kernels=NESTED)))
     assert result["status"] == "PASS", result["failures"]
-
-
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_an_exclusive_or_is_what_it_was(axis: int | None, keep: bool) -> None:
-    import triton.language as tl
-    from triton.runtime import interpreter
-
-    data = np.arange(32, dtype=np.int32).reshape(4, 8) * 77 % 31
-    given = interpreter.ReduceOps(axis, tl.standard._xor_combine, keep).to_tensor(data, tl.int32)
-    fast = sparing._by_exclusive_or(interpreter.ReduceOps.apply_impl)(
-        interpreter.ReduceOps(axis, tl.standard._xor_combine, keep), (given,)
-    )
-    parts = data.reshape(-1) if axis is None else np.moveaxis(data, axis, 0)
-    want = functools.reduce(operator.xor, parts)
-    shape = np.sum(data, axis=axis, keepdims=keep).shape
-    assert np.array_equal(fast.handle.data.reshape(shape), np.reshape(want, shape))
-    other = SimpleNamespace(combine_fn=tl.standard._sum_combine)
-    assert sparing._by_exclusive_or(lambda reduction, _: reduction)(other, (given,)) is other

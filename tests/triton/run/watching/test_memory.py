@@ -84,3 +84,13 @@ def test_outputs_that_begin_in_one_place_are_repeated_and_halves_of_a_buffer_are
     both = torch.zeros(8, 4)
     assert memory.repeated([both, both[:1], both[:, 2:], both.view(-1)[2:], torch.empty(0), torch.empty(0)]) == [1, 3]
     assert memory.repeated([both[:, :2], both[:, 2:], both.clone()]) == []
+
+
+def test_memory_first_used_in_inference_mode_is_looked_at_after_it():
+    kept = memory.Memory()
+    with torch.inference_mode():
+        output = torch.zeros(4)
+        kept.use("kernel.out", output)
+        kept.launched([output])
+    kept.begin([], [])
+    assert not kept.from_kernel(output)

@@ -63,21 +63,21 @@ def call(model: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     return model(*inputs)
 
 
-def plain_ones(inputs: Sequence[Any]) -> list[bool | str]:
-    """Return by position which arguments are something, and hold no tensor; then the names of such by keyword."""
+def plain_ones(inputs: Sequence[Any]) -> list[bool | str | None]:
+    """Return by position which arguments hold no tensor, None for one that is nothing; then the names of such by keyword."""
     named = inputs[-1] if inputs and type(inputs[-1]) is Named else {}
     return [*map(_is_plain, inputs[:-1] if named else inputs), *(name for name, value in named.items() if _is_plain(value))]
 
 
-def always_plain(cases: Sequence[Sequence[bool | str]]) -> list[bool | str]:
-    """Return what `plain_ones` says of all cases."""
-    columns = zip(*([one for one in case if isinstance(one, bool)] for case in cases), strict=False)
+def always_plain(cases: Sequence[Sequence[bool | str | None]]) -> list[bool | str | None]:
+    """Return what `plain_ones` says of all cases; an argument that is nothing in some is what it is in the others."""
+    columns = zip(*([one for one in case if not isinstance(one, str)] for case in cases), strict=False)
     named = [one for one in cases[0] if isinstance(one, str) and all(one in case for case in cases)]
-    return [*map(all, columns), *named]
+    return [*(any(column) and False not in column for column in columns), *named]
 
 
-def _is_plain(value: Any) -> bool:
-    return value is not None and not tensors_of(value)
+def _is_plain(value: Any) -> bool | None:
+    return None if value is None else not tensors_of(value)
 
 
 def _named(value: Any) -> bool:

@@ -5,7 +5,6 @@ Seen in triton 3.7.1, of the time of a kernel with reductions:
 - a fifth: each call of a jitted function puts the interpreter's functions into Triton's language, where they lie already;
 - up to a fifth: whether a sum, difference or product of whole numbers overflows is computed, and nobody asks: only where Triton
   is debugged, it is said;
-- a third of a kernel that sorts: each exchange of a sort is a reduction by exclusive or, which is made element by element;
 - a twentieth: for each result, a table of all types is built to find one of them;
 - each launch looks through all names of the language for the few hundred that the interpreter replaces.
 """
@@ -17,8 +16,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 
 def install() -> None:
@@ -32,8 +29,6 @@ def install() -> None:
         interpreter._get_np_dtype = _kept(interpreter._get_np_dtype)
     if hasattr(interpreter, "_patch_attr"):
         interpreter._patch_builtin = _of_known_names
-    if hasattr(interpreter, "ReduceOps"):
-        interpreter.ReduceOps.apply_impl = _by_exclusive_or(interpreter.ReduceOps.apply_impl)
     launch = interpreter.GridExecutor.__call__
     interpreter._patch_lang, interpreter.GridExecutor.__call__ = _once_a_launch(interpreter._patch_lang, launch)
 
@@ -85,21 +80,6 @@ def _once_a_launch(patch: Callable[[Any], Any], launch: Callable[..., Any]) -> t
                 done[-1].clear()
 
     return patched, launched
-
-
-def _by_exclusive_or(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a reduction that asks NumPy for an exclusive or of all elements, as Triton's own does for a sum."""
-    import triton.language as tl
-
-    combine = getattr(tl.standard, "_xor_combine", None)
-
-    def reduced(reduction: Any, given: Any) -> Any:
-        if combine is None or reduction.combine_fn != combine:
-            return original(reduction, given)
-        data = np.bitwise_xor.reduce(given[0].handle.data, axis=reduction.axis, keepdims=reduction.keep_dims)
-        return reduction.to_tensor(data, given[0].dtype)
-
-    return reduced
 
 
 def _kept(original: Callable[[Any], Any]) -> Callable[[Any], Any]:

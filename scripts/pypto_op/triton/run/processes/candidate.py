@@ -23,7 +23,7 @@ from pypto_op.triton.run.inputs import arguments, beyond, circumstances, reloade
 from pypto_op.triton.run.inputs import before as earlier
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import Unpackable, address, map_tensors, same_layout, settled, tensors_of
-from pypto_op.triton.run.interpreter import bfloat16, gaps, libdevice, sparing
+from pypto_op.triton.run.interpreter import bfloat16, gaps, libdevice, reductions, sparing
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.processes.clock import Clock
 from pypto_op.triton.run.watching.chosen import Chosen
@@ -118,11 +118,13 @@ class Candidate:
         if self._device.type != "cpu":
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
             beyond.spoil(self._device)
+        self._reduced: set[str] = set()
         if self._device.type == "cpu":
             bfloat16.mend()
             gaps.mend()
             libdevice.install()
             sparing.install()
+            self._reduced = reductions.install()
         self._sentinel.install()
         self._reads.install()
         self._launches.install(interpreted=self._device.type == "cpu", ordered=document["ordered"])
@@ -320,6 +322,7 @@ class Candidate:
             "lanes": self._launches.bounds.lanes.met,
             "products": self._launches.bounds.products.met,
             "atomics": self._launches.bounds.races.met,
+            "reduced": sorted(self._reduced),
             "uncompiled": self._launches.compiling.refused(),
             "unread": self._launches.bounds.unread.found(),
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],

@@ -219,8 +219,9 @@ class Memory:
         return _digest(data)
 
     def _keep(self, tensor: torch.Tensor) -> _Place:
-        now = bytes_of(tensor).clone()
-        place = _Place(tensor.untyped_storage(), now, torch.zeros_like(now, dtype=torch.bool))
+        with torch.inference_mode(False):  # what is made in that mode cannot be written to after it
+            now = bytes_of(tensor).clone()
+            place = _Place(tensor.untyped_storage(), now, torch.zeros_like(now, dtype=torch.bool))
         self._places[address(tensor)] = place
         return place
 
