@@ -204,6 +204,8 @@ def _tell_misuse(error: click.ClickException) -> NoReturn:
         error.show()
     else:
         said = " ".join(error.format_message().split()).rstrip(".")
+        for kind, word in (("integer", "a whole number"), ("float", "a number")):  # click's types are called "integer range"
+            said = said.replace(f"a valid {kind} range", word).replace(f"a valid {kind}", word)
         place = context.command_path if context is not None else "pypto-op"  # an option without its value is told without a place
         click.echo(f"{place}: {said}; see `{place if context is not None else 'pypto-op COMMAND'} --help`", err=True)
     sys.exit(int(ExitCode.CONTRACT))

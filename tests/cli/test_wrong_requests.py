@@ -60,6 +60,8 @@ BEGUN = "custom/begun"
         (["verify", OPERATOR, "--up-to-module", "7"], "there is no M7"),
         (["verify", OPERATOR, "--self-test", "--case", "x"], "takes no --case"),
         (["verify", OPERATOR, "--compose", "--suite", "x.json"], "takes no --suite"),
+        (["verify", OPERATOR, "--seed", "abc"], "'abc' is not a whole number"),
+        (["verify", OPERATOR, "--timeout", "abc"], "'abc' is not a number"),
         (["mutate", NOWHERE], "no such operator directory"),
         (["mutate", OPERATOR, "--operators", "nosuch"], "no mutation operator"),
         (["mutate", OPERATOR, "--case", "nosuch"], "no case matches"),

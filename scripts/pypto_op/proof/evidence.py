@@ -6,6 +6,7 @@ A verdict counts for exactly the bytes whose sha256 it names. The seal (HMAC-SHA
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hmac
 import json
@@ -25,6 +26,9 @@ from pypto_op.workspace import OpWorkspace, to_run
 
 HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
 """What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
+
+INTERRUPTED = "the judge was interrupted"
+"""What a report says of a verification that has not ended, or never did."""
 
 _MOST_KEPT = 64  # anybody may fill the folder; nobody shall make a gate read for minutes
 _DECIDE_NUMBERS = ("pypto", "torch")
@@ -174,6 +178,17 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
     path = folder / f"{sha256_json(report)[:16]}.json"
     if not path.exists():
         write_whole(path, json.dumps(report, allow_nan=False))
+
+
+def keep_whole(ws: OpWorkspace, path: Path) -> None:
+    """Keep the sealed PASS of the whole suite that lies at `path`, where a report on less is about to replace it.
+
+    A report on the whole replaces it without: then the kernel was asked anew.
+    """
+    with contextlib.suppress(ContractError, OSError):
+        report = read_report(path)
+        if _counts(report, partial=False) and check_seal(report):
+            keep(ws, report)
 
 
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:
