@@ -49,7 +49,12 @@ SLIPS = [
     ),
     ("dynamic_axes: [B]", "dynamic_axes: [S]", "dynamic_axes: no shape of section 5 has an axis S", "write one of B, H"),
     ("H % 16 == 0", "K % 16 == 0", "shape_constraints[0]: K of 'K % 16 == 0' stands nowhere else", "name an axis"),
-    ("weight | input | [H] |", "wieght | input | [H] |", "section 5: has no row for weight, a parameter", "write | weight |"),
+    (
+        "weight | input | [H] |",
+        "wieght | input | [H] |",
+        "section 5: has no row for weight, a parameter",
+        "rename the row wieght, or write | weight |",
+    ),
     ("0 < gain", "x in B", "shape_constraints[2]: 'x in B' is never tried: B is a size", "write 0 <= x < B"),
     ("0 < gain", "0 <= q < B", "shape_constraints[2]: q of '0 <= q < B' stands nowhere else", "name an axis"),
     (

@@ -128,9 +128,7 @@ def _report(operator: OpWorkspace) -> tuple[Mapping[str, Any] | None, list[str]]
         return None, [f"{operator.report} is missing: only the words of the last failed run were looked at"]
     report = read_json(operator.report)
     schema.check(report, "evaluation_report", file=operator.report)
-    impl = operator.root / report["impl_file"]
-    phase = None if impl == operator.impl else report["up_to_module"] or None
-    stale = evidence.stale_hashes(report, evidence.file_hashes(operator, phase, impl=impl), operator)
+    stale = evidence.changed_since(report, operator)
     return report, [f"{_OTHER_BYTES} ({', '.join(stale)} changed): verify again"] if stale else []
 
 

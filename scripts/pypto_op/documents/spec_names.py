@@ -59,9 +59,15 @@ def unasked(data: Mapping[str, Any], body: str, signature: Signature | None) -> 
         return []
     parameters = signature.parameters
     known = port_table.rows(body)
-    told = {*known, *data.get("default_params", {})}
-    forgotten = [name for name in parameters if name in signature.needed - told] if set(known) & set(parameters) else []
+    named = {*known, *data.get("default_params", {})}
+    forgotten = [name for name in parameters if name in signature.needed - named] if set(known) & set(parameters) else []
     row = "write | {} | input | SHAPE | DTYPE | ... |"
+    if (
+        len(strangers := [name for name, told in known.items() if not told.is_output and name not in parameters])
+        == len(forgotten)
+        == 1
+    ):
+        row = f"rename the row {strangers[0]}, or {row}"
     return [
         *_other_signature(body, signature),
         *(Finding(_PLACE, f"has no row for {name}, a parameter of the golden", remedy=row.format(name)) for name in forgotten),

@@ -209,6 +209,13 @@ def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorksp
     return stale + stale_closure(report.get(CLOSURE), ws.root) + list(_other_versions(report.get("versions")))
 
 
+def changed_since(report: Mapping[str, Any], ws: OpWorkspace) -> list[str]:
+    """Return what `stale_hashes` names of the impl and the phase that a report is about."""
+    impl = ws.root / report["impl_file"]
+    phase = None if impl == ws.impl else report["up_to_module"] or None
+    return stale_hashes(report, file_hashes(ws, phase, impl=impl), ws)
+
+
 def _other_versions(named: Any) -> Iterator[str]:
     """Yield the packages that decide numbers and are installed in another version than the one that a report names.
 
