@@ -146,7 +146,13 @@ class _LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # click looks for near names among commands that were loaded
-            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from error
+            known = [*self._members(ctx, args[0]), *self.list_commands(ctx)]
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=known, ctx=ctx) from error
+
+    def _members(self, ctx: click.Context, word: str) -> list[str]:
+        """Return the commands of groups that end in this word: `debug precision-compare`."""
+        groups = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return [f"{name} {word}" for name, group in groups.items() if isinstance(group, click.Group) and word in group.commands]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -204,6 +210,8 @@ def _tell_misuse(error: click.ClickException) -> NoReturn:
         error.show()
     else:
         said = " ".join(error.format_message().split()).rstrip(".")
+        for kind, word in (("integer", "a whole number"), ("float", "a number")):  # click's types are called "integer range"
+            said = said.replace(f"a valid {kind} range", word).replace(f"a valid {kind}", word)
         place = context.command_path if context is not None else "pypto-op"  # an option without its value is told without a place
         click.echo(f"{place}: {said}; see `{place if context is not None else 'pypto-op COMMAND'} --help`", err=True)
     sys.exit(int(ExitCode.CONTRACT))

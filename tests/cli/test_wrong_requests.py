@@ -33,6 +33,9 @@ BEGUN = "custom/begun"
     [
         (["verify", NOWHERE], "no such operator directory"),
         (["harnes", "new", OPERATOR], "No such command 'harnes'. Did you mean 'harness'?"),
+        (["precision-compare", OPERATOR], "Did you mean 'debug precision-compare'?"),
+        (["verify", OPERATOR, "--modes", "gpu"], "'gpu' is no mode; use a subset of"),
+        (["install", "--target", "."], "Missing option '--harness'"),
         (["verify", OPERATOR, "--case", "nosuch"], "no case matches"),
         (["verify", OPERATOR, "--case", "L2_a", "--case", "L2_b"], "--case is given 2 times and takes one value"),
         (["debug", "precision-compare", OPERATOR, "--case", "a", "--case", "b"], "--case is given 2 times"),
@@ -60,6 +63,8 @@ BEGUN = "custom/begun"
         (["verify", OPERATOR, "--up-to-module", "7"], "there is no M7"),
         (["verify", OPERATOR, "--self-test", "--case", "x"], "takes no --case"),
         (["verify", OPERATOR, "--compose", "--suite", "x.json"], "takes no --suite"),
+        (["verify", OPERATOR, "--seed", "abc"], "'abc' is not a whole number"),
+        (["verify", OPERATOR, "--timeout", "abc"], "'abc' is not a number"),
         (["mutate", NOWHERE], "no such operator directory"),
         (["mutate", OPERATOR, "--operators", "nosuch"], "no mutation operator"),
         (["mutate", OPERATOR, "--case", "nosuch"], "no case matches"),

@@ -49,6 +49,9 @@ def test_a_kernel_that_is_wrong_in_another_call_is_told_what_the_verdict_saw(tmp
     said = ask("precision-compare", ws.root).stdout
     assert "called once on case L2_two_tiles_fp32, the kernel agrees" in said
     assert "refused it otherwise: sim: called with eps" in said
+    ws.impl.write_text(ws.impl.read_text() + "# another byte\n")
+    said = precision_compare.refused_otherwise(ws, "L2_two_tiles_fp32")
+    assert said == f"; the verdict is about other bytes: run `pypto-op verify {ws.root}`"
 
 
 def test_a_write_that_never_comes_leads_to_its_loop(tmp_path: Path) -> None:

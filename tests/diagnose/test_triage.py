@@ -208,6 +208,32 @@ def test_a_run_without_a_verdict_is_said_not_routed(operator: OpWorkspace) -> No
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+def test_what_was_mended_is_not_asked_for_again(operator: OpWorkspace) -> None:
+    right = operator.test_inputs.read_text()
+    operator.test_inputs.write_text("")
+    assert verify(operator.root, "--case", "tile").report["status"] == "ERROR"
+    operator.test_inputs.write_text(right)
+    told = command("triage", str(operator.root)).stderr
+    assert f"changed since; run `pypto-op verify {operator.root}`" in told and "test_inputs" not in told
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_an_interrupted_run_is_called_so(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as once:
+        once.setattr("pypto_op.judge.verify.run_cases", broken)
+        assert verify(operator.root).code == 130
+    answer = command("triage", str(operator.root))
+    assert (
+        answer.code == 2 and f"was interrupted before it gave a verdict; run `pypto-op verify {operator.root}`" in answer.stderr
+    )
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_nothing_to_triage_is_one_line(operator: OpWorkspace, tmp_path: Path) -> None:
     answer = command("triage", str(operator.root))
     assert answer.code == 2 and "no run has failed here" in answer.stderr and len(told_lines(answer.stderr)) == 1

@@ -225,6 +225,7 @@ def test_design_params_needs_a_golden_that_is_written(run):
     code, out, err = run("design-params", ws.golden)
     assert (code, out) == (2, "") and "rmsnorm_golden.py: line 6: a TODO was left; write the golden first" in err
     assert ws.design.read_text() == before
+    assert run("design-params", ws.root) == (code, out, err), "the folder of an operator stands for its golden"
 
 
 # -- memory --------------------------------------------------------------------------------------------------

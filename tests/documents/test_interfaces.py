@@ -163,8 +163,14 @@ BROKEN = [
     (lambda d: d["composition_verification"]["shapes"][1].update(BH=1, SQ=16, SK=16), "shapes: has 1 of its own"),
     # nothing left to do
     (lambda d: module(d, 1).update(name="TODO"), "modules[0].name: TODO is left"),
-    (lambda d: module(d, 1)["outputs"][0].update(shape=["TODO"]), "modules[0].outputs[0].shape[0]: TODO is left"),
+    (lambda d: module(d, 1)["outputs"][0].update(shape=["TODO"]), "modules[0].outputs[0].shape[0]: TODO is left in the row of ds"),
 ]  # fmt: skip
+
+
+def test_a_todo_that_its_rule_names_is_told_once(data, tmp_path):
+    module(data, 1)["outputs"][0].update(dtype="TODO")
+    (one,) = interfaces.check(write(tmp_path, data))
+    assert one.one_line().startswith("modules[0].outputs[0].dtype: 'TODO' is not one of")
 
 
 @pytest.mark.parametrize(("change", "expected"), BROKEN)

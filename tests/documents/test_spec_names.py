@@ -49,9 +49,20 @@ SLIPS = [
     ),
     ("dynamic_axes: [B]", "dynamic_axes: [S]", "dynamic_axes: no shape of section 5 has an axis S", "write one of B, H"),
     ("H % 16 == 0", "K % 16 == 0", "shape_constraints[0]: K of 'K % 16 == 0' stands nowhere else", "name an axis"),
-    ("weight | input | [H] |", "wieght | input | [H] |", "section 5: has no row for weight, a parameter", "write | weight |"),
+    (
+        "weight | input | [H] |",
+        "wieght | input | [H] |",
+        "section 5: has no row for weight, a parameter",
+        "rename the row wieght, or write | weight |",
+    ),
     ("0 < gain", "x in B", "shape_constraints[2]: 'x in B' is never tried: B is a size", "write 0 <= x < B"),
     ("0 < gain", "0 <= q < B", "shape_constraints[2]: q of '0 <= q < B' stands nowhere else", "name an axis"),
+    (
+        "rows are what B counts",
+        "rows are what B counts. Signature: `scaled(x, scale, gain=2.0) -> y`.",
+        "section 1: tells the signature (x, scale, gain); the golden takes (x, weight, gain)",
+        "mend the one that is wrong",
+    ),
     ("{gain: 2.0}", "{gian: 2.0}", "default_params.gian: the golden has no parameter gian", "it has x, weight, gain"),
 ]
 
@@ -118,3 +129,10 @@ def test_a_missing_specification_comes_before_all_that_goes_by_it(ws: OpWorkspac
     code, out, _ = run("check", ws.root)
     assert code == 1 and out.splitlines()[-1].startswith("next: write custom/scaled/SPEC.md"), out
     assert way.next_step(ws).startswith("write ")
+
+
+@pytest.mark.parametrize("signature", ["x, weight", "x, weight, gain = 2.0", "x: Tensor, weight, gain", "...", "x, *rest"])
+def test_a_signature_may_leave_out_what_has_a_default(ws: OpWorkspace, run, signature: str):
+    ws.golden.write_text(GOLDEN.replace("weight, gain)", "weight, gain=2.0)"))
+    ws.spec.write_text(RIGHT.replace("B counts", f"B counts. Signature: `scaled({signature}) -> y`."))
+    assert "signature" not in run("check", ws.root)[1]

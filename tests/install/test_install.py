@@ -41,7 +41,8 @@ def place(tmp_path):
 
 def run(place, *words, harness="both", files_only=True):
     """Call the command as a user does; return exit code and what was said."""
-    arguments = ["--harness", harness, "--target", str(place), *(["--files-only"] if files_only else []), *words]
+    named = [] if harness is None else ["--harness", harness]
+    arguments = [*named, "--target", str(place), *(["--files-only"] if files_only else []), *words]
     done = CliRunner().invoke(command, arguments, standalone_mode=False)
     if done.exception:
         raise done.exception
@@ -72,7 +73,7 @@ def test_both_harnesses_come_and_go_without_a_trace(place):
         assert path in installed
     assert run(place)[1].startswith(f"{place}: writes 0 files, removes 0")
     assert tree(place) == installed, "a second run changes nothing"
-    run(place, "--uninstall")
+    run(place, "--uninstall", harness=None)
     assert tree(place) == before
     assert sorted(path.name for path in place.iterdir()) == ["custom", "notes.txt"], "no empty folder is left"
 

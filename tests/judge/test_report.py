@@ -81,6 +81,22 @@ def test_a_pass_counts_for_its_bytes_only(operator: OpWorkspace) -> None:
     assert pass_for_bytes(operator) is None
 
 
+def test_a_word_on_a_part_leaves_the_pass_of_the_whole(tmp_path: Path) -> None:
+    """`benchmark` and `tune` asked for it anew after a look at one case, or at another file."""
+    operator = place("sum_diff", tmp_path, cases=CASES[:2])
+    assert verify(operator.root).code == 0
+    whole = operator.report.read_text()
+    other = tmp_path / operator.impl.name
+    other.write_text(operator.impl.read_text() + "\n# another byte\n")
+    for part in (("--case", "tile"), ("--seed", "7"), ("--impl", str(other))):
+        verify(operator.root, *part)
+        kept = pass_for_bytes(operator)
+        assert kept is not None and kept["seal"] == json.loads(whole)["seal"], part
+    assert operator.report.read_text() != whole, "the last word stands where each does"
+    add_to_wrapper(operator, "total = total * 1")
+    assert pass_for_bytes(operator) is None, "it counts for its bytes"
+
+
 def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:
     command = [sys.executable, "-m", "pypto_op.cli", "verify", str(operator.root), "--modes", "sim", "--json", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -96,6 +96,13 @@ def test_what_does_not_load_is_told_once_and_leads_to_itself(operator: OpWorkspa
     assert f"next: pypto-op verify {operator.root}  (once {operator.impl.name} is mended" in text
 
 
+def test_what_does_not_parse_is_told_with_its_line_and_is_no_fault_of_a_run(operator: OpWorkspace) -> None:
+    operator.impl.write_text("import pypto\n\ndef sum_diff_wrapper(x, y:\n")
+    text = verify(operator.root, as_json=False).stdout
+    assert "category: structural" in text and f"does not parse: {operator.impl.name}:3: SyntaxError" in text
+    assert f"next: pypto-op verify {operator.root}  (once {operator.impl.name} is mended: nothing ran)" in text
+
+
 def test_where_many_cases_fail_alike_their_reason_is_one_line(tmp_path: Path) -> None:
     operator = place("sum_diff", tmp_path, cases=[{**CASES[0], "id": f"case_{number}"} for number in range(8)])
     operator.impl.write_text("import pypto\n")

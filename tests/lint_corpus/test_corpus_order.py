@@ -49,8 +49,8 @@ def test_every_rule_has_enough_of_both_kinds() -> None:
 
 def test_the_corpus_is_large_and_balanced() -> None:
     count = Counter(snippet.label for snippet in all_snippets())
-    assert sum(count.values()) >= LEAST_ALTOGETHER
-    assert count["good"] >= count["bad"]
+    assert sum(count.values()) >= LEAST_ALTOGETHER, f"the corpus shrank to {sum(count.values())} snippets"
+    assert count["good"] >= count["bad"], f"{dict(count)}: a rule is judged by what it leaves alone, so add good snippets"
 
 
 def test_operators_are_whole() -> None:

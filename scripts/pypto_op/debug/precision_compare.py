@@ -22,7 +22,8 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.cases.contract import load_contract
 from pypto_op.judge.cases.inspection import fixed
 from pypto_op.judge.cases.subject import resolve
-from pypto_op.workspace import OpWorkspace
+from pypto_op.proof import evidence
+from pypto_op.workspace import OpWorkspace, typed
 
 
 @dataclass(frozen=True)
@@ -159,4 +160,8 @@ def _broken_pass(folder: Path) -> str | None:
 def refused_otherwise(ws: OpWorkspace, case: str) -> str:
     """Return why the last verdict refused a case on which one call is right, such as an input that is not read; "" for none."""
     failure = failure_at(ws.root)
-    return f"; the verdict refused it otherwise: {failure.get('summary')}" if failure.get("case_id") == case else ""
+    if failure.get("case_id") != case:
+        return ""
+    if evidence.changed_since(evidence.read_report(ws.report), ws):
+        return f"; the verdict is about other bytes: run `pypto-op verify {typed(ws.root)}`"
+    return f"; the verdict refused it otherwise: {failure.get('summary')}"

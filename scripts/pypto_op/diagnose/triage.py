@@ -92,13 +92,8 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
         report = None
     if report is None and log is None and failure_of(operator, None) is None:
         raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {typed(operator.root)}`")
-    error = (report or {}).get("error") or {}
-    if log is None and error.get("kind") == "contract":  # no kernel was judged, so there is no failure of one
-        raise ContractError(
-            f"the last run gave no verdict: {error['message']}",
-            file=operator.report,
-            remedy=f"mend that, then run `pypto-op verify {typed(operator.root)}`",
-        )
+    if report is not None and log is None:
+        _refuse_unjudged(operator, report, stale=any(note.startswith(_OTHER_BYTES) for note in notes))
     signals = _signals(operator, report, log)
     row = next(row for row in rows() if signals.holds(row))
     answer = _answer(operator, report, signals, row, log)
@@ -109,14 +104,31 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
     return answer
 
 
+def _refuse_unjudged(operator: OpWorkspace, report: Mapping[str, Any], *, stale: bool) -> None:
+    """Raise ContractError for a report of a run that judged no kernel, so that there is no failure of one.
+
+    Args:
+        stale: a file of the operator changed since, so what the run asked for may be done.
+    """
+    error = report["error"] or {}
+    again = f"run `pypto-op verify {typed(operator.root)}`"
+    if str(error.get("message")).startswith(evidence.INTERRUPTED):
+        problem, remedy = "the last run was interrupted before it gave a verdict", again
+    elif error.get("kind") == "contract" and stale:
+        problem, remedy = "the last run gave no verdict, and the operator's files changed since", again
+    elif error.get("kind") == "contract":
+        problem, remedy = f"the last run gave no verdict: {error['message']}", f"mend that, then {again}"
+    else:
+        return
+    raise ContractError(problem, file=operator.report, remedy=remedy)
+
+
 def _report(operator: OpWorkspace) -> tuple[Mapping[str, Any] | None, list[str]]:
     if not operator.report.is_file():
         return None, [f"{operator.report} is missing: only the words of the last failed run were looked at"]
     report = read_json(operator.report)
     schema.check(report, "evaluation_report", file=operator.report)
-    impl = operator.root / report["impl_file"]
-    phase = None if impl == operator.impl else report["up_to_module"] or None
-    stale = evidence.stale_hashes(report, evidence.file_hashes(operator, phase, impl=impl), operator)
+    stale = evidence.changed_since(report, operator)
     return report, [f"{_OTHER_BYTES} ({', '.join(stale)} changed): verify again"] if stale else []
 
 

@@ -15,7 +15,7 @@ import click
 from pypto_op.documents.golden import Signature
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
-from pypto_op.options import op_dir_argument
+from pypto_op.options import OperatorDir, op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace, typed
 
@@ -129,13 +129,18 @@ def _words(given: Sequence[str]) -> list[str]:
 @click.option("--dtype", default="float32", show_default=True, help="Dtype of the vector work.")
 @_AS_JSON
 def design_params(golden: Path, state_groups: int | None, cross_tile_reduce: int | None, dtype: str, as_json: bool) -> int:
-    """Compute signals, total, module_count and first tiles from GOLDEN.
+    """Compute signals, total, module_count and first tiles from GOLDEN: a golden's file, or the folder of its operator.
 
     What SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) beside it leave open of that is written there.
     """
     from pypto_op.documents import complexity, derived
     from pypto_op.documents.golden import need_written
+    from pypto_op.documents.way import need
 
+    if golden.is_dir():
+        ws = OpWorkspace.at(OperatorDir().convert(golden, None, None))
+        need(ws, ws.golden)
+        golden = ws.golden
     found = complexity.analyse(golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype)
     need_written(golden)
     params, written = found.as_dict(), derived.fill(golden, found)

@@ -39,7 +39,8 @@ def check(path: Path | str) -> list[Finding]:
         return [Finding.of(error)]
     found = schema.findings(data, "module_interfaces")
     if found:
-        return found + schema.left_to_do(data)
+        told = {finding.where for finding in found}
+        return found + [finding for finding in schema.left_to_do(data) if finding.where not in told]
     found = [*_broken(data), *schema.of_another(data["op"], path, "op")]
     if not found:
         found = _against_the_others(data, path.parent.parent)

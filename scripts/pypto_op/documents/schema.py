@@ -23,6 +23,10 @@ from pypto_op.workspace import OPERATORS_DIR
 _MAX_MESSAGE = 200
 
 
+_NEAR = "is it "
+"""How the remedy of a key begins that is nearly a known one; it explains the missing key beside it, so it is told first."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that is wrong in a document."""
@@ -86,19 +90,20 @@ def findings(value: Any, name: str, *, prefix: Sequence[str | int] = ()) -> list
     of_wrong_type = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     telling = (error for error in errors if error.validator == "type" or tuple(error.absolute_path) not in of_wrong_type)
     found = {_finding(error, name, prefix) for error in telling}
-    return sorted(found, key=lambda finding: (finding.where, finding.problem))
+    return sorted(found, key=lambda finding: (finding.where, not finding.remedy.startswith(_NEAR), finding.problem))
 
 
-def left_to_do(value: Any, where: str = "") -> list[Finding]:
-    """Return a finding for each text in `value` that still says TODO."""
+def left_to_do(value: Any, where: str = "", row: str = "") -> list[Finding]:
+    """Return a finding for each text in `value` that still says TODO; `row` is the name of what it belongs to."""
     if isinstance(value, dict):
         children = [(f"{where}.{key}" if where else key, item) for key, item in value.items()]
+        row = str(value.get("name", row))
     elif isinstance(value, list):
         children = [(f"{where}[{number}]", item) for number, item in enumerate(value)]
     else:
-        found = isinstance(value, str) and "TODO" in value
-        return [Finding(where, "TODO is left")] if found else []
-    return [finding for place, item in children for finding in left_to_do(item, place)]
+        of = f" in the row of {row}" if row and row != value else ""
+        return [Finding(where, f"TODO is left{of}")] if isinstance(value, str) and "TODO" in value else []
+    return [finding for place, item in children for finding in left_to_do(item, place, row)]
 
 
 def check(value: Any, name: str, *, file: Path | str | None = None, prefix: Sequence[str | int] = ()) -> None:
@@ -146,7 +151,7 @@ def _remedy(error: ValidationError, name: str) -> str:
     if kind == "additionalProperties" and isinstance(value, dict):
         known = [key for key in subschema.get("properties", {}) if key not in value]
         near = difflib.get_close_matches(_unnamed(value, subschema), known, n=1)
-        return f"is it {shown(near[0])}?" if near else "take it out"
+        return f"{_NEAR}{shown(near[0])}?" if near else "take it out"
     if kind in _SAID:
         return _SAID[kind]
     if subschema.get("x-hint") or (kind == "type" and value is None and not error.absolute_path):

@@ -20,6 +20,7 @@ from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
 
 _PLACE = "section 5"
 _DTYPE = re.compile(r"(?:bfloat|float|bf|fp|uint|int)(\d+)")
+_SIGNATURE = re.compile(r"\bSignature:\s*`\w+\(([^()`]*)\)")
 _WIDTHS = {"4", "8", "16", "32", "64", "128"}
 """Bits of dtypes that exist somewhere; a number that is none of them is a slip of the keys."""
 
@@ -45,7 +46,7 @@ def findings(data: Mapping[str, Any], body: str) -> list[Finding]:
 
 
 def unasked(data: Mapping[str, Any], body: str, signature: Signature | None) -> list[Finding]:
-    """Return the defaults that no parameter of the golden asks for, and the parameters that section 5 forgot.
+    """Return the defaults that no parameter of the golden asks for, the parameters that section 5 forgot, and another signature.
 
     Cases would go without those defaults, and nobody be told; the contract would have holes that nobody could place.
 
@@ -58,18 +59,36 @@ def unasked(data: Mapping[str, Any], body: str, signature: Signature | None) -> 
         return []
     parameters = signature.parameters
     known = port_table.rows(body)
-    told = {*known, *data.get("default_params", {})}
-    forgotten = [name for name in parameters if name in signature.needed - told] if set(known) & set(parameters) else []
+    named = {*known, *data.get("default_params", {})}
+    forgotten = [name for name in parameters if name in signature.needed - named] if set(known) & set(parameters) else []
+    row = "write | {} | input | SHAPE | DTYPE | ... |"
+    if (
+        len(strangers := [name for name, told in known.items() if not told.is_output and name not in parameters])
+        == len(forgotten)
+        == 1
+    ):
+        row = f"rename the row {strangers[0]}, or {row}"
     return [
-        Finding(
-            _PLACE, f"has no row for {name}, a parameter of the golden", remedy=f"write | {name} | input | SHAPE | DTYPE | ... |"
-        )
-        for name in forgotten
-    ] + [
-        Finding(f"default_params.{name}", f"the golden has no parameter {name}", remedy=f"it has {', '.join(parameters)}")
-        for name in data.get("default_params", {})
-        if name not in parameters
+        *_other_signature(body, signature),
+        *(Finding(_PLACE, f"has no row for {name}, a parameter of the golden", remedy=row.format(name)) for name in forgotten),
+        *(
+            Finding(f"default_params.{name}", f"the golden has no parameter {name}", remedy=f"it has {', '.join(parameters)}")
+            for name in data.get("default_params", {})
+            if name not in parameters
+        ),
     ]
+
+
+def _other_signature(body: str, signature: Signature) -> Iterator[Finding]:
+    """The signature that section 1 tells, where the golden is not called so; it may leave out what has a default."""
+    told = _SIGNATURE.search(body)
+    names = [word.partition("=")[0].partition(":")[0].strip() for word in told[1].split(",") if word.strip()] if told else []
+    if not names or not all(name.isidentifier() for name in names):
+        return  # written in another form, or not yet
+    wanted = [name for name in signature.parameters if name in signature.needed or name in names]
+    if names != wanted:
+        words = f"tells the signature ({', '.join(names)}); the golden takes ({', '.join(signature.parameters)})"
+        yield Finding("section 1", words, remedy="mend the one that is wrong")
 
 
 def _slips(cells: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:

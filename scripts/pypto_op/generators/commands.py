@@ -75,7 +75,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     ]
     if made.worded:
         said = "; ".join(made.worded.values())
-        lines.append(f"limits that SPEC.md says in words alone: {said}; what they do not mean is said in its input_ranges")
+        lines.append(f"limits read from words of SPEC.md: {said}; where one means something else, say it in its input_ranges")
     lines += [
         f"SPEC.md may limit {words}, which is not understood and limits no input: say it in its input_ranges or shape_constraints"
         for words in made.unread

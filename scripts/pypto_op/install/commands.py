@@ -20,14 +20,16 @@ OLDEST, NEWEST = (3, 10), (3, 12)
 
 
 @click.command("install")
-@click.option("--harness", type=click.Choice(["claude", "opencode", "both"]), required=True, help="Which client to set up.")
+@click.option("--harness", type=click.Choice(["claude", "opencode", "both"]), help="Which client to set up.")
 @click.option("--target", type=click.Path(path_type=Path), required=True, help="The workspace; made if it is not there.")
-@click.option("--uninstall", is_flag=True, help="Remove what was installed.")
+@click.option("--uninstall", is_flag=True, help="Remove what was installed, of --harness alone where it is named.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen and change nothing.")
 @click.option("--files-only", is_flag=True, help="Write the files, but do not look for the client or tell it.")
 @click.option("--gitignore", is_flag=True, help="Add what is installed to the workspace's .gitignore.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and removed as JSON.")
-def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_only: bool, gitignore: bool, as_json: bool) -> int:
+def install(
+    harness: str | None, target: Path, uninstall: bool, dry_run: bool, files_only: bool, gitignore: bool, as_json: bool
+) -> int:
     """Set up Claude Code, OpenCode or both in the workspace --target.
 
     Files of yours are never replaced: if one is in the way, nothing is written. Run again after an update; run with
@@ -37,9 +39,11 @@ def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_on
     from pypto_op.install import steps
     from pypto_op.install.target import Target
 
+    if harness is None and not uninstall:
+        raise click.UsageError("Missing option '--harness'. Choose from: claude, opencode, both")
     check_python(sys.version_info[:2])
     place = Target(target, make=not uninstall)
-    chosen = ["claude", "opencode"] if harness == "both" else [harness]
+    chosen = ["claude", "opencode"] if harness in (None, "both") else [str(harness)]
     if uninstall:
         return _remove(place, chosen, dry_run, files_only, as_json=as_json)
     found = steps.look(place, chosen, files_only=files_only)

@@ -16,7 +16,8 @@ def parse_modes(context: click.Context, parameter: click.Parameter, text: str) -
     try:
         modes = tuple(dict.fromkeys(Mode(word.strip().lower()) for word in text.split(",") if word.strip()))
     except ValueError as error:
-        raise click.BadParameter(f"{error}; use a subset of {WORDS}") from None
+        word, _, _ = str(error).rpartition(" is not a valid ")
+        raise click.BadParameter(f"{word} is no mode; use a subset of {WORDS}") from None
     if not modes:
         raise click.BadParameter(f"no mode named; use a subset of {WORDS}")
     return modes

@@ -111,8 +111,10 @@ class _Verification:
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         reports.check_target(self.path, own=self.ws.report)
+        if self.request.is_part:
+            evidence.keep_whole(self.ws, self.path)
         # Whatever ends this run, no earlier verdict is left standing, and at no moment is there none.
-        reports.publish(self._failed(InfraError("the judge was interrupted", remedy="run it again")), self.path)
+        reports.publish(self._failed(InfraError(evidence.INTERRUPTED, remedy="run it again")), self.path)
         try:
             contract, subject = self.prepared()
             hashes = self.hashes | {"policy": evidence.policy_hash(contract.policy.as_dict())}
@@ -289,7 +291,6 @@ class _Verification:
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
         result["closure"] = self._closure()
-        result["suite_source"] = "file" if self.contract else "none"
         result["selection"] = extent.selection_of(
             self.contract,
             self.ran,

@@ -6,6 +6,7 @@ A verdict counts for exactly the bytes whose sha256 it names. The seal (HMAC-SHA
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hmac
 import json
@@ -25,6 +26,9 @@ from pypto_op.workspace import OpWorkspace, to_run
 
 HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
 """What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
+
+INTERRUPTED = "the judge was interrupted"
+"""What a report says of a verification that has not ended, or never did."""
 
 _MOST_KEPT = 64  # anybody may fill the folder; nobody shall make a gate read for minutes
 _DECIDE_NUMBERS = ("pypto", "torch")
@@ -176,6 +180,17 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
         write_whole(path, json.dumps(report, allow_nan=False))
 
 
+def keep_whole(ws: OpWorkspace, path: Path) -> None:
+    """Keep the sealed PASS of the whole suite that lies at `path`, where a report on less is about to replace it.
+
+    A report on the whole replaces it without: then the kernel was asked anew.
+    """
+    with contextlib.suppress(ContractError, OSError):
+        report = read_report(path)
+        if _counts(report, partial=False) and check_seal(report):
+            keep(ws, report)
+
+
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:
     """Return the names of the files whose bytes are not those that the report names, and the packages with another version.
 
@@ -192,6 +207,13 @@ def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorksp
     if named.get("policy") != policy_hash(report.get("policy")):
         stale.append("policy")
     return stale + stale_closure(report.get(CLOSURE), ws.root) + list(_other_versions(report.get("versions")))
+
+
+def changed_since(report: Mapping[str, Any], ws: OpWorkspace) -> list[str]:
+    """Return what `stale_hashes` names of the impl and the phase that a report is about."""
+    impl = ws.root / report["impl_file"]
+    phase = None if impl == ws.impl else report["up_to_module"] or None
+    return stale_hashes(report, file_hashes(ws, phase, impl=impl), ws)
 
 
 def _other_versions(named: Any) -> Iterator[str]:

@@ -40,9 +40,9 @@ def validate(file_path: Path, as_json: bool, policy: Path | None) -> int:
 def _told(path: Path, result: dict[str, Any]) -> str:
     if result["valid"]:
         return f"{path}: valid; forward launches {', '.join(result['checks']['kernel_called_from_forward']['called'])}"
+    if "error" in result:  # nothing was looked at, so nothing is a regression
+        return f"{path}: {result['error'].removeprefix(f'{path}: ')}; {result['suggestion']}"
     lines = [f"{path}: regression of type {result['regression_type']}: {result['suggestion']}"]
-    if "error" in result:
-        lines.append(f"  {result['error']}")
     for check in ("kernel_called_from_forward", "no_forbidden_torch_ops"):
         for found in result["checks"][check]["violations"]:
             place = f"{found.get('file', path.name)}:{found['line']}"

@@ -239,7 +239,7 @@ def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict
             try:
                 faulty(session.make_inputs({**told, "level": "L3"}), told)
             except ContractError as error:
-                dropped[told["id"]] = error.problem
+                dropped[told["id"]] = f"the inputs of such a call cannot be made: {error.problem}"
             else:
                 kept.append(told)
     return kept, dropped

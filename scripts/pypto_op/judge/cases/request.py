@@ -56,3 +56,11 @@ class Request:
         """Refuse a request that would judge nothing."""
         if not self.modes:
             raise ContractError("no mode was asked for", remedy=f"use --modes {WORDS}")
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of the operator, or another file, is judged: its report is no word on the whole kernel."""
+        return (
+            any((self.levels, self.case, self.suite, self.policy, self.inspect, self.impl, self.up_to_module))
+            or self.seed is not None
+        )

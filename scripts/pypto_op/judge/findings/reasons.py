@@ -66,7 +66,7 @@ _STRUCTURAL, _RUNTIME = FailureCategory.STRUCTURAL, FailureCategory.RUNTIME
 
 _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.MISSING_FILE: (_ERROR, _STRUCTURAL, "the implementation file is missing"),
-    Reason.SYNTAX_ERROR: (_ERROR, _RUNTIME, "the implementation does not parse"),
+    Reason.SYNTAX_ERROR: (_ERROR, _STRUCTURAL, "the implementation does not parse"),
     Reason.IMPORT_ERROR: (_ERROR, _RUNTIME, "importing the implementation failed"),
     Reason.MISSING_WRAPPER: (_ERROR, _STRUCTURAL, "the implementation has no such wrapper"),
     Reason.MISSING_PROBE: (_ERROR, _STRUCTURAL, "the wrapper takes no such inspection buffer"),

@@ -220,7 +220,6 @@ def skeleton(subject: Subject | None, op_name: str, impl_file: str, wrapper: str
         "error": None,
         "stdout": "",
         "selection": {"levels": None, "case": None, "complete": False},
-        "suite_source": "none",
         "policy": {"name": "none", "version": 0},
         "hashes": {},
         "closure": {str(loader): {} for loader in Loader},

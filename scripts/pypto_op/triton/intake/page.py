@@ -22,7 +22,7 @@ def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) 
         largest = max(result["numbers"], key=lambda number: number["public"])
         said.append(
             f"Sizes above those of this folder: a loop or a grid that only more than {here} elements fill, "
-            f"and rounding errors of sums as long as those of the public task ({largest['name']} = {largest['public']})."
+            f"and rounding errors of sums over longer axes. The public task goes up to {largest['name']} = {largest['public']}."
         )
         said.append("Kernels that take the public sizes for granted (a block of the public width without a mask) may fail here.")
         if before >= _OFFSETS:
