@@ -317,6 +317,24 @@ def test_a_nan_whose_reach_spec_leaves_open_is_no_case(tmp_path: Path, said: str
     assert ("leaves open how far a NaN reaches" in left_out.get("L5_one_nan", "")) is not tried
 
 
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ("Padding is cleared, even a NaN in it. NaN in rows that count is outside the domain.", set()),
+        ("Rows of padding may hold NaN. Elsewhere a NaN in x is illegal.", {"g"}),
+        ("A NaN in x makes its row NaN. In g NaN is outside the domain.", {"x"}),
+        ("A NaN in x makes its window NaN. A NaN outside of the window reaches nothing.", {"x", "g"}),
+    ],
+)
+def test_a_nan_that_spec_rules_out_in_part_is_no_case(tmp_path: Path, said: str, tried: set[str]) -> None:
+    """A right kernel that holds a weight to its legal range drops a NaN; legal it was in rows of padding alone."""
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], body=f"## 9. Edge cases\n- {said}\n")
+    left_out: dict[str, str] = {}
+    zones = [case.get("draw_zone") for case in suite_cases.cases(gather(ws), left_out)]
+    assert {name for name in ("x", "g") if {name: "one_nan"} in zones} == tried
+    assert {name for name in ("x", "g") if "rules NaN out" in left_out.get(f"L5_one_nan_{name}", "")} == {"x", "g"} - tried
+
+
 def test_refusals_are_read_from_the_edge_cases_alone(tmp_path: Path) -> None:
     ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]
     ws = placed(tmp_path, ports, body=EDGES, shape_constraints=["D <= 32"])
