@@ -317,6 +317,14 @@ def test_a_nan_whose_reach_spec_leaves_open_is_no_case(tmp_path: Path, said: str
     assert ("leaves open how far a NaN reaches" in left_out.get("L5_one_nan", "")) is not tried
 
 
+def test_an_open_end_that_16_bits_do_not_have_rules_out_no_number_of_theirs() -> None:
+    """Every verdict on a right kernel ended with ERROR: huge bfloat16 below 10000 are 9984, to which torch rounds that end."""
+    kept = ranges.Range(-10000.0, 10000.0, open_low=True, open_high=True)
+    legal = torch.tensor([9984.0, -9984.0, float("nan")], dtype=torch.bfloat16)
+    assert not kept.left_by(legal) and kept.left_by(torch.tensor([10048.0], dtype=torch.bfloat16))
+    assert kept.left_by(torch.tensor([-10000.0], dtype=torch.float16)) and kept.left_by(torch.tensor([10000.0]))
+
+
 @pytest.mark.parametrize(
     ("said", "tried"),
     [
