@@ -317,6 +317,32 @@ def test_a_nan_whose_reach_spec_leaves_open_is_no_case(tmp_path: Path, said: str
     assert ("leaves open how far a NaN reaches" in left_out.get("L5_one_nan", "")) is not tried
 
 
+def test_an_open_end_that_16_bits_do_not_have_rules_out_no_number_of_theirs() -> None:
+    """Every verdict on a right kernel ended with ERROR: huge bfloat16 below 10000 are 9984, to which torch rounds that end."""
+    kept = ranges.Range(-10000.0, 10000.0, open_low=True, open_high=True)
+    legal = torch.tensor([9984.0, -9984.0, float("nan")], dtype=torch.bfloat16)
+    assert not kept.left_by(legal) and kept.left_by(torch.tensor([10048.0], dtype=torch.bfloat16))
+    assert kept.left_by(torch.tensor([-10000.0], dtype=torch.float16)) and kept.left_by(torch.tensor([10000.0]))
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ("Padding is cleared, even a NaN in it. NaN in rows that count is outside the domain.", set()),
+        ("Rows of padding may hold NaN. Elsewhere a NaN in x is illegal.", {"g"}),
+        ("A NaN in x makes its row NaN. In g NaN is outside the domain.", {"x"}),
+        ("A NaN in x makes its window NaN. A NaN outside of the window reaches nothing.", {"x", "g"}),
+    ],
+)
+def test_a_nan_that_spec_rules_out_in_part_is_no_case(tmp_path: Path, said: str, tried: set[str]) -> None:
+    """A right kernel that holds a weight to its legal range drops a NaN; legal it was in rows of padding alone."""
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], body=f"## 9. Edge cases\n- {said}\n")
+    left_out: dict[str, str] = {}
+    zones = [case.get("draw_zone") for case in suite_cases.cases(gather(ws), left_out)]
+    assert {name for name in ("x", "g") if {name: "one_nan"} in zones} == tried
+    assert {name for name in ("x", "g") if "rules NaN out" in left_out.get(f"L5_one_nan_{name}", "")} == {"x", "g"} - tried
+
+
 def test_refusals_are_read_from_the_edge_cases_alone(tmp_path: Path) -> None:
     ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]
     ws = placed(tmp_path, ports, body=EDGES, shape_constraints=["D <= 32"])

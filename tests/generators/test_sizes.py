@@ -114,6 +114,7 @@ def test_steps_come_from_table_prose_and_code(tmp_path: Path) -> None:
         ("B, then HKV, then the pages that the length needs.", {"B": (1,)}),
         ("T is walked in tiles of 16, then the sums are added.", {"T": (16,)}),
         ("The state is kept in steps of 8.", {}),
+        ("T * H in steps of 32 by `pypto.loop`; then B one by one.", {"T": (32,)}),
     ],
 )
 def test_loops_told_in_a_sentence_are_steps_too(sentence: str, steps: dict[str, tuple[int, ...]], tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ def test_beside_tiles_an_axis_that_is_walked_one_by_one_is_drawn_as_far_as_is_ch
     assert least < case["shape"]["T"] <= least + 8
 
 
+def test_many_numbers_that_stand_once_find_as_many_places(tmp_path: Path) -> None:
+    """A write to a cache that stopped after 256 tokens passed: of more tokens than slots the last have none."""
+    ws = OpWorkspace.at(workspace("kv_quant_write", tmp_path))
+    new_harness(ws, try_cases=False)
+    [case] = [one for one in fresh.draw(load_contract(ws), 5).cases if one["id"] == f"{DRAWN}T"]
+    assert 256 < case["shape"]["T"] <= case["shape"]["S"]
+
+
 @pytest.mark.sim
 @pytest.mark.slow
 @pytest.mark.usefixtures("numeric")

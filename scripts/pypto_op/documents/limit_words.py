@@ -59,7 +59,7 @@ OF_VALUES = (
 _NOT = rf"(?:never|not|no(?: {OF_VALUES})?|none|nothing|cannot|can not|can't|does not|do not|doesn't|don't)"
 _IS = (
     r"(?:(?:is|are|be|being|lies?|lying|stays?|ranges?|ranging|runs?|running|goes?|going|gets?|falls?|falling|drops?|dropping|rises?|"
-    r"rising|remains?|keeps?|kept|held)\s+)?(?:(?:always|strictly|ever|anywhere|somewhere)\s+)?"
+    r"rising|remains?|keeps?|kept|held)\s+)?(?:(?:always|strictly|ever|anywhere|anything|somewhere)\s+)?"
 )
 _BELOW = r"(?:below|under|beneath|less than|smaller than|lower than)"
 _ABOVE = r"(?:above|over|beyond|past|more than|greater than|larger than|higher than|exceed(?:s|ing)?)"
@@ -68,6 +68,8 @@ _BOTH_WAYS = (
     r"(?:(?:in|by) (?:magnitude|absolute value|size)|(?:either|each) way|both ways|of (?:either|both) signs?|"
     r"(?:in|to|on) (?:either|both) (?:directions?|sides?))"
 )
+_OUTSIDE = rf"{_NOT} {_IS}(?:leav(?:e|es|ing)|outside(?: of)?|out of)(?: the (?:range|interval))?(?: of)?(?: from)?(?: between)?"
+_MAGNITUDE = rf"(?:in )?(?:magnitudes?|absolute values?) {_IS}(?:of )?"
 _PHRASES: tuple[tuple[str, Limits], ...] = (
     (rf"(?:in |within )?between {_END}\s+and\s+{_END}", Limits("{0}", "{1}")),
     (rf"(?:in|within)\s*\[\s*{_END}\s*,\s*{_END}\s*\]", Limits("{0}", "{1}")),
@@ -77,12 +79,16 @@ _PHRASES: tuple[tuple[str, Limits], ...] = (
     (rf"(?:from\s+)?{_END}\s*(?:up to|to|\.\.\.?|…|–|through|until)\s*{_END}", Limits("{0}", "{1}")),
     (rf"{_NOT} {_IS}{_BELOW} {_END}|at least {_END}|from {_END} (?:on|onwards?|up|upwards)\b", Limits(low="{0}")),
     (rf"(?:>=|≥)\s*{_END}|{_END} (?:or|and) {_MORE}\b|{_END} at least", Limits(low="{0}")),
+    (rf"{_OUTSIDE}\s+{_END}\s*(?:to|and|\.\.\.?|…|–)\s*{_END}", Limits("{0}", "{1}")),
+    (rf"{_OUTSIDE}\s*\[\s*{_END}\s*,\s*{_END}\s*\]", Limits("{0}", "{1}")),
     (rf"(?:up to|at most|{_NOT} {_IS}{_ABOVE}) {_END} {_BOTH_WAYS}", Limits("-{0}", "{0}")),
+    (rf"(?:{_BELOW}|<)\s*{_END} {_BOTH_WAYS}", Limits("-{0}", "{0}", open_low=True, open_high=True)),
     (rf"{_NOT} {_IS}{_BELOW} {_END} n?or {_IS}{_ABOVE} {_END}", Limits("{0}", "{1}")),
     (rf"{_NOT} {_IS}{_ABOVE} {_END} n?or {_IS}{_BELOW} {_END}", Limits("{1}", "{0}")),
     (rf"{_NOT} {_IS}{_ABOVE} {_END}|at most {_END}|(?:<=|≤)\s*{_END}", Limits(high="{0}")),
     (rf"{_END} (?:or|and) {_LESS}\b|{_END} at (?:the )?most", Limits(high="{0}")),
-    (rf"(?:magnitudes?|absolute values?) (?:is |are |of )?(?:up to|at most|{_NOT} {_ABOVE}) {_END}", Limits("-{0}", "{0}")),
+    (rf"{_MAGNITUDE}(?:up to|at most|{_NOT} {_IS}{_ABOVE}) {_END}", Limits("-{0}", "{0}")),
+    (rf"{_MAGNITUDE}(?:{_BELOW}|<)\s*{_END}", Limits("-{0}", "{0}", open_low=True, open_high=True)),
     (rf"(?:within\s+)?(?:±|\+/-|\+-|plus or minus)\s*{_END}", Limits("-{0}", "{0}")),
     (rf"up to {_END}", Limits(high="{0}", reach=True)),
     (rf"{_NOT} negative|non-?negative|positive or (?:zero|0)|(?:zero|0) or positive", Limits(low="0")),
@@ -94,14 +100,14 @@ _PHRASES: tuple[tuple[str, Limits], ...] = (
 )
 _READ = tuple((re.compile(rf"{_IS}(?:{pattern})(?![\w.^*])", re.I), form) for pattern, form in _PHRASES)
 _SUBJECT = re.compile(
-    rf"(?:(?:likewise|also|again|all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
+    rf"(?:(?:so|thus|hence|likewise|also|again|all|each|every|its|their|the|whose)\s+)*(?:it\b|they\b|{OF_VALUES}\b)?"
     r"(?:\s*\b(?:can|may|must|should|will|shall|has to|have to)(?=\s))?\s*",
     re.I,
 )
 _JOINT = re.compile(r"\s*(?:,|\band\b|\bbut\b)\s*(?:also\s+)?", re.I)
 _COMPARES = (
     r"\b(?:between|from|below|under|above|over|beyond|within|at least|at most|up to|to|no more|less than|more than|exceeds?|"
-    r"(?:greater|smaller|larger|lower) than|magnitudes?)\b|[<>≤≥±]|\bin\s*[\[(]\s*(?=[-\d])"
+    r"leaves?|outside|(?:greater|smaller|larger|lower) than|magnitudes?)\b|[<>≤≥±]|\bin\s*[\[(]\s*(?=[-\d])"
 )
 _NAMED = rf"\b(?:{'|'.join(word for word in _WORDS if word not in ('zero', 'one'))})\b"
 """A number in words; "set to zero" and "one of" are no limits."""

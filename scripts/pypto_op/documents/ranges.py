@@ -56,8 +56,10 @@ class Range:
         """Whether a float, or an element of a floating tensor, lies outside; NaN, and what is no such value, never does."""
         if self == Range() or not (isinstance(value, float) or getattr(value, "is_floating_point", bool)()):
             return False
-        low = value <= self.low if self.open_low and self.low > -math.inf else value < self.low
-        high = value >= self.high if self.open_high and self.high < math.inf else value > self.high
+        # Beside 16 bits torch rounds an end to them: 9984, the bfloat16 below an open end of 10000, is no 10000.
+        wide = value if isinstance(value, float) or value.element_size() > 2 else value.float()
+        low = wide <= self.low if self.open_low and self.low > -math.inf else value < self.low
+        high = wide >= self.high if self.open_high and self.high < math.inf else value > self.high
         outside = low | high
         return bool(outside if isinstance(outside, bool) else outside.any())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from pypto_op.documents import markdown
 
@@ -15,6 +16,7 @@ _SPECIAL_WORDS = (
 )
 _RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b", re.I)
 _OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
+_NOT_LEGAL = re.compile(r"\b(outside (of )?(the|its|this|our) (domain|contract|spec\w*)|(illegal|excluded|ruled out)\b)")
 _NAN = re.compile(r"\bnans?\b")
 _OPEN = re.compile(r"\b(may|might|need not|unspecified|not (said|specified|promised|defined))\b")
 _LEAVE = re.compile(r"\b(may|might) (also |well |even )?(hold|contain|carry|occur|appear|lie|stand|sit)s?\b")
@@ -43,6 +45,25 @@ _SAYS_FINITE = re.compile(
 def says_nan(text: str) -> bool:
     """Whether SPEC.md, whose text this is, speaks of NaN in a sentence that does not rule it out: it is a legal input then."""
     return any(_NAN.search(part) and not _OUTSIDE.search(part) for part in _statements(text))
+
+
+def nan_ruled_out(text: str, names: Collection[str]) -> dict[str, str]:
+    """Return the inputs in which SPEC.md rules NaN out, in part at least, with the sentence that does.
+
+    "If keep is 0, dy may be NaN. NaN in rows that count is outside the domain": a NaN in `dy` is legal where nobody can say
+    without running the golden. A sentence that names none of the inputs is about all of them.
+
+    Args:
+        text: SPEC.md's.
+        names: the inputs.
+    """
+    found: dict[str, str] = {}
+    for part in _statements(text):
+        if _NAN.search(part) and _NOT_LEGAL.search(part):
+            words = set(re.findall(r"\w+", part))
+            named = [name for name in names if name.lower() in words] or names
+            found |= {name: " ".join(part.split()) for name in named if name not in found}
+    return found
 
 
 def nan_is_open(text: str) -> str:

@@ -35,8 +35,10 @@ _LOOP = re.compile(r"^(\s*)for\s+(\w+)\s+in\s+pypto\.loop\((.*)", re.MULTILINE)
 _ASSIGNED = re.compile(r"^\s*([\w, ]+?)\s*=\s*(.+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SENTENCE = re.compile(
-    r"\b([A-Za-z]\w*)\s+(?:walks\s+|goes\s+|is walked\s+)?(?:in|by)\s+(?:steps|chunks|tiles|blocks|groups)\s+of\s+(\d{1,6})\b"
+    r"\b([A-Za-z]\w*)(?:\s*[*×·]\s*[A-Za-z]\w*)*\s+"
+    r"(?:walks\s+|goes\s+|is walked\s+)?(?:in|by)\s+(?:steps|chunks|tiles|blocks|groups)\s+of\s+(\d{1,6})\b"
 )
+"""Of a product of axes that is walked as one, "S * H in steps of 32", the first is the one that grows."""
 _ORDER = re.compile(r"\b([A-Za-z]\w*), then (?=([A-Za-z]\w*))")
 
 

@@ -42,7 +42,7 @@ _ABOUT_INPUTS = re.compile(
     r"(?:(?:all|each|every|the)\s+)*(?:(?:values?|entries|elements)\s+of\s+|(?:inputs?|tensors?|arguments?|scalars?|parameters?|"
     rf"{limit_words.OF_VALUES})\s+)?(?P<names>\w+(?:(?:\s*,\s*|\s+and\s+)\w+)*?)\s+(?:(?:values?|entries|elements)\s+)?"
     r"(?P<rest>(?:(?:must|may|can|should|will|shall|has to|have to|always|never|not|cannot|does|do)\s+)*"
-    r"(?:is|are|be|lies?|stays?|ranges?|runs?|goes?|gets?|falls?|drops?|rises?|remains?|exceeds?)\b.*)",
+    r"(?:is|are|be|lies?|stays?|ranges?|runs?|goes?|gets?|falls?|drops?|rises?|remains?|exceeds?|leaves?)\b.*)",
     re.I,
 )
 """A sentence that begins with inputs and goes on with a verb: "x and r lie between 0 and 1"."""

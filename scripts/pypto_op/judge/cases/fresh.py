@@ -9,6 +9,7 @@ for honest rounding at that size, what is natural decides in its place (`Expecta
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 from pypto_op.documents import axes, constraints, golden_scan, legal_sizes
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.knobs import ALIKE, DRAWN, LEANING, OFFSET, RANGE, SCALE, ZONE
+from pypto_op.documents.rows import Rows
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of
 from pypto_op.errors import ContractError
@@ -286,7 +288,16 @@ class _Drawer:
         size = min(max(wanted, low), high)
         # Many tiles in few batches: a drawn case costs a second or two.
         single = {other: 1 for other in self._dynamic if other not in self._long and axis in self._long}
-        return legal_sizes.nearest(said, ranges, base, {axis: size, **single}, self._is_legal, free=free, up=True)
+        wanted_beside = {**single, **self._named_once(axis, size, base)}
+        return legal_sizes.nearest(said, ranges, base, {axis: size, **wanted_beside}, self._is_legal, free=free, up=True)
+
+    def _named_once(self, axis: str, size: int, base: Mapping[str, int]) -> dict[str, int]:
+        """Return the axes that whole numbers along `axis` name, none twice, as long as it: else the last names nothing."""
+        once = [port for port in self._contract.interfaces.primary_inputs if self._spec.rows.get(port.name, Rows()).distinct]
+        names = {port.name for port in once if list(port.shape)[-1:] == [axis]}
+        ends = [end for op, end in constraints.about(self._spec.shape_constraints, names) if isinstance(op, (ast.Lt, ast.LtE))]
+        named = {end.id for end in ends if isinstance(end, ast.Name)} & set(self._dynamic) - {axis}
+        return {other: max(size, base[other]) for other in named}
 
     def _is_legal(self, sizes: Mapping[str, int]) -> bool:
         within = all(low <= sizes[axis] <= high for axis, (low, high) in self._spec.axis_ranges.items() if axis in sizes)
