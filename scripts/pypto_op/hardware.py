@@ -41,27 +41,19 @@ WIDE_PRODUCTS = 0.25
 
 @dataclass(frozen=True)
 class Machine:
-    """Speeds of a whole device, for the bound that physics sets; all as pypto's own configuration states them.
+    """Speeds of a whole device, for the bound that physics sets; all as pypto's own configuration states them."""
 
-    Attributes:
-        name: the device.
-        cube_cores, vector_cores: how many it has.
-        megahertz: of both.
-        memory_rate, cache_rate: bytes that a cube core moves in a cycle, from the device's memory and from its L2 cache.
-        cache_bytes: size of L2.
-        cube_side: the cube unit multiplies two 16-bit matrices of so many rows and columns in a cycle.
-        vector_lanes: 16-bit elements that a vector core takes in a cycle; half as many of 32 bits.
-    """
-
-    name: str
+    name: str  # the device
+    # cube_cores, vector_cores: how many it has
     cube_cores: int
     vector_cores: int
-    megahertz: int
+    megahertz: int  # of both
+    # memory_rate, cache_rate: bytes that a cube core moves in a cycle, from the device's memory and from its L2 cache
     memory_rate: int
     cache_rate: int
-    cache_bytes: int
-    cube_side: int
-    vector_lanes: int
+    cache_bytes: int  # size of L2
+    cube_side: int  # the cube unit multiplies two 16-bit matrices of so many rows and columns in a cycle
+    vector_lanes: int  # 16-bit elements that a vector core takes in a cycle; half as many of 32 bits
 
     @property
     def memory_bytes_per_us(self) -> float:

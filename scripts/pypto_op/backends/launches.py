@@ -26,20 +26,14 @@ _STEP_BITS = 20
 
 @dataclass(frozen=True)
 class Task:
-    """One task.
+    """One task."""
 
-    Attributes:
-        name: sequence number and id.
-        core: such as "AIC 3".
-        start, end: microseconds since the launch's first task.
-        leaf: hash of the leaf function that it runs; "" where the topology does not say.
-    """
-
-    name: Name
-    core: str
+    name: Name  # sequence number and id
+    core: str  # such as "AIC 3"
+    # start, end: microseconds since the launch's first task
     start: float
     end: float
-    leaf: str = ""
+    leaf: str = ""  # hash of the leaf function that it runs; "" where the topology does not say
 
     @property
     def step(self) -> tuple[int, int]:

@@ -15,66 +15,42 @@ from pypto_op.vocabulary import FailureCategory
 
 @dataclass(frozen=True)
 class TensorComparison:
-    """The comparison of one output. All numbers are JSON numbers: the greatest float64 stands for infinity.
+    """The comparison of one output. All numbers are JSON numbers: the greatest float64 stands for infinity."""
 
-    Attributes:
-        name: the output's name.
-        all_close: the verdict.
-        category: None, `structural` (shape, dtype) or `precision`.
-        message: what is wrong, in the manner of torch.testing; no tensor values.
-        policy: `name@version` of the rule.
-        shape, dtype: of the expectation (of the twins, when the policy has twins).
-        total_elements: elements of the expectation.
-        finite_elements: elements finite on both sides; 0 means that no difference was ever taken.
-        out_of_tolerance_count: finite elements that break the rule, and wrong NaN or Inf places.
-        fail_fraction: their share; also under the name `out_of_tolerance_ratio`.
-        max_abs_diff: greatest |a - e| over finite elements; also `max_diff`.
-        mean_diff, std_diff: mean and population standard deviation of |a - e|.
-        max_out_of_tolerance_diff, mean_out_of_tolerance_diff: the same over elements that break the rule.
-        max_rel_diff: greatest |a - e| / max(|e|, 1e-12).
-        rel_to_scale: max_abs_diff / max |e|; 0 when both are 0.
-        max_violation: greatest |a - e| as a multiple of what the rule allows there; above 1 is a failure.
-        ulp_max: greatest distance in representable numbers of the dtype; None for complex, ints and bools.
-        worst_index: where max_violation is, or the first wrong NaN or Inf; None when all is equal.
-        nan_actual, nan_expected, inf_actual, inf_expected: how many elements are NaN or Inf.
-        special_mismatch_count: elements whose NaN, Inf or sign of Inf disagrees.
-        sign_bias: (elements above - elements below) / (elements that differ), in [-1, 1]; 0 when none
-        differs.
-        zero_output: the output is all zero at the expectation's scale.
-        constant_output: the output is one constant where the expectation varies.
-        conditions: what the policy demands of the whole tensor.
-    """
-
-    name: str
-    all_close: bool
-    category: FailureCategory | None
-    message: str
-    policy: str
+    name: str  # the output's name
+    all_close: bool  # the verdict
+    category: FailureCategory | None  # None, `structural` (shape, dtype) or `precision`
+    message: str  # what is wrong, in the manner of torch.testing; no tensor values
+    policy: str  # `name@version` of the rule
+    # shape, dtype: of the expectation (of the twins, when the policy has twins)
     shape: tuple[int, ...]
     dtype: str
-    total_elements: int
-    finite_elements: int = 0
-    out_of_tolerance_count: int = 0
-    fail_fraction: float = 0.0
-    max_abs_diff: float | None = None
+    total_elements: int  # elements of the expectation
+    finite_elements: int = 0  # elements finite on both sides; 0 means that no difference was ever taken
+    out_of_tolerance_count: int = 0  # finite elements that break the rule, and wrong NaN or Inf places
+    fail_fraction: float = 0.0  # their share; also under the name `out_of_tolerance_ratio`
+    max_abs_diff: float | None = None  # greatest |a - e| over finite elements; also `max_diff`
+    # mean_diff, std_diff: mean and population standard deviation of |a - e|
     mean_diff: float | None = None
     std_diff: float | None = None
+    # max_out_of_tolerance_diff, mean_out_of_tolerance_diff: the same over elements that break the rule
     max_out_of_tolerance_diff: float | None = None
     mean_out_of_tolerance_diff: float | None = None
-    max_rel_diff: float | None = None
-    rel_to_scale: float | None = None
-    max_violation: float | None = None
-    ulp_max: float | None = None
-    worst_index: tuple[int, ...] | None = None
+    max_rel_diff: float | None = None  # greatest |a - e| / max(|e|, 1e-12)
+    rel_to_scale: float | None = None  # max_abs_diff / max |e|; 0 when both are 0
+    max_violation: float | None = None  # greatest |a - e| as a multiple of what the rule allows there; above 1 is a failure
+    ulp_max: float | None = None  # greatest distance in representable numbers of the dtype; None for complex, ints and bools
+    worst_index: tuple[int, ...] | None = None  # where max_violation is, or the first wrong NaN or Inf; None when all is equal
+    # nan_actual, nan_expected, inf_actual, inf_expected: how many elements are NaN or Inf
     nan_actual: int = 0
     nan_expected: int = 0
     inf_actual: int = 0
     inf_expected: int = 0
-    special_mismatch_count: int = 0
-    sign_bias: float | None = None
-    zero_output: bool = False
-    constant_output: bool = False
-    conditions: tuple[Condition, ...] = ()
+    special_mismatch_count: int = 0  # elements whose NaN, Inf or sign of Inf disagrees
+    sign_bias: float | None = None  # (elements above - elements below) / (elements that differ), in [-1, 1]; 0 when none differs
+    zero_output: bool = False  # the output is all zero at the expectation's scale
+    constant_output: bool = False  # the output is one constant where the expectation varies
+    conditions: tuple[Condition, ...] = ()  # what the policy demands of the whole tensor
 
     def as_dict(self) -> dict[str, Any]:
         """Return every field as JSON data, with the names of the reference helper beside ours."""

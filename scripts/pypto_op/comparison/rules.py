@@ -68,19 +68,14 @@ class AllClose:
 
 @dataclass
 class Relative:
-    """Limits on the maximum and the mean of diff / max(magnitude, clamp), and on rms(diff) / rms(expected).
+    """Limits on the maximum and the mean of diff / max(magnitude, clamp), and on rms(diff) / rms(expected)."""
 
-    Attributes:
-        clamp: the least denominator, in the tensor's own units.
-        mare, mere, rmse: the limits; None for rmse switches it off.
-        strict: whether reaching a limit already fails.
-    """
-
-    clamp: float
+    clamp: float  # the least denominator, in the tensor's own units
+    # mare, mere, rmse: the limits; None for rmse switches it off
     mare: float
     mere: float
     rmse: float | None
-    strict: bool
+    strict: bool  # whether reaching a limit already fails
     measured: Measures = field(default_factory=lambda: Measures(0.0))
 
     def __post_init__(self) -> None:

@@ -31,46 +31,33 @@ _DUMP = re.compile(r"(?P<when>Before|After)_(?P<number>\d+)_(?P<name>[A-Za-z0-9]
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a graph.
+    """One operation of a graph."""
 
-    Attributes:
-        magic: its number in the graph.
-        opcode: for instance "EXP".
-        inputs, outputs: numbers of tensors.
-        file, line: of the kernel, "" and None where pypto inserted it.
-    """
-
-    magic: int
-    opcode: str
+    magic: int  # its number in the graph
+    opcode: str  # for instance "EXP"
+    # inputs, outputs: numbers of tensors
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    # file, line: of the kernel, "" and None where pypto inserted it
     file: str
     line: int | None
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a graph.
+    """One tensor of a graph."""
 
-    Attributes:
-        magic: its number.
-        shape: its sizes, padded as in memory.
-        memory: name of the on-chip memory, "DDR", or "" for another.
-        start, end: bytes in that memory.
-        born, dead: cycles of the schedule between which it is alive; -1 where none was told.
-        block: number of the memory block; tensors of one block share it on purpose.
-        symbol: its name, "" for none.
-    """
-
-    magic: int
-    shape: tuple[int, ...]
-    memory: str
+    magic: int  # its number
+    shape: tuple[int, ...]  # its sizes, padded as in memory
+    memory: str  # name of the on-chip memory, "DDR", or "" for another
+    # start, end: bytes in that memory
     start: int
     end: int
+    # born, dead: cycles of the schedule between which it is alive; -1 where none was told
     born: int
     dead: int
-    block: int
-    symbol: str
+    block: int  # number of the memory block; tensors of one block share it on purpose
+    symbol: str  # its name, "" for none
 
 
 class Graph:
@@ -120,20 +107,14 @@ class Graph:
 
 @dataclass(frozen=True)
 class PassDump:
-    """One graph file of a pass.
+    """One graph file of a pass."""
 
-    Attributes:
-        number, name: of the pass.
-        graph: the graph's name in the file's name.
-        when: "Before" or "After".
-        path: the file.
-    """
-
+    # number, name: of the pass
     number: int
     name: str
-    graph: str
-    when: str
-    path: Path
+    graph: str  # the graph's name in the file's name
+    when: str  # "Before" or "After"
+    path: Path  # the file
 
 
 def output_folder(path: Path) -> Path:

@@ -22,28 +22,18 @@ REQUIRED = ("SIG_IMPL", "SIG_JIT", "CALL_IMPL", "HOST_WRAPPER_INSPECT_ALLOC", "H
 
 @dataclass(frozen=True)
 class Intermediate:
-    """One value to probe.
+    """One value to probe."""
 
-    Attributes:
-        name: of the buffer, without `inspection_`.
-        shape: of one iteration: rows and columns.
-        probe_point: one of `POINTS`.
-        dtype: of the buffer.
-        value: the kernel's expression.
-        head, index: the kernel's expressions for the head and the iteration.
-        expression: the golden's, or None.
-        golden: where in the golden it is taken (`loop`, `where`, `when`, `index`).
-    """
-
-    name: str
-    shape: tuple[str, ...]
-    probe_point: str
-    dtype: str
-    value: str
+    name: str  # of the buffer, without `inspection_`
+    shape: tuple[str, ...]  # of one iteration: rows and columns
+    probe_point: str  # one of `POINTS`
+    dtype: str  # of the buffer
+    value: str  # the kernel's expression
+    # head, index: the kernel's expressions for the head and the iteration
     head: str
     index: str
-    expression: str | None
-    golden: Mapping[str, Any] = field(default_factory=dict)
+    expression: str | None  # the golden's, or None
+    golden: Mapping[str, Any] = field(default_factory=dict)  # where in the golden it is taken (`loop`, `where`, `when`, `index`)
 
     @property
     def buffer(self) -> str:
@@ -53,24 +43,16 @@ class Intermediate:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The whole manifest, defaults filled in.
+    """The whole manifest, defaults filled in."""
 
-    Attributes:
-        op: the operator.
-        phase: k of the module.
-        case: id of a case of the suite.
-        modes: where to run.
-        atol, rtol: of the comparison.
-        intermediates: what to probe.
-    """
-
-    op: str
-    phase: int
-    case: str
-    modes: tuple[Mode, ...]
+    op: str  # the operator
+    phase: int  # k of the module
+    case: str  # id of a case of the suite
+    modes: tuple[Mode, ...]  # where to run
+    # atol, rtol: of the comparison
     atol: float
     rtol: float
-    intermediates: tuple[Intermediate, ...]
+    intermediates: tuple[Intermediate, ...]  # what to probe
 
 
 def load(path: Path) -> Manifest:

@@ -10,20 +10,14 @@ from typing import TypeGuard
 
 @dataclass(frozen=True)
 class Loop:
-    """A `pypto.loop`.
+    """A `pypto.loop`."""
 
-    Attributes:
-        index: name of its index.
-        name: its own name, which pypto's graphs carry.
-        first, last: lines.
-        around: indices of the loops that hold it, in the same function.
-    """
-
-    index: str
-    name: str
+    index: str  # name of its index
+    name: str  # its own name, which pypto's graphs carry
+    # first, last: lines
     first: int
     last: int
-    around: tuple[str, ...]
+    around: tuple[str, ...]  # indices of the loops that hold it, in the same function
 
 
 class KernelLoops:

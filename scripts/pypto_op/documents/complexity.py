@@ -32,23 +32,16 @@ _BYTES = {"float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "in
 
 @dataclass(frozen=True)
 class DesignParams:
-    """What follows from the signals.
+    """What follows from the signals."""
 
-    Attributes:
-        signals: what was counted in the golden.
-        lines_share, state_share, ops_share: L, S and O.
-        total_complexity: the largest of the three.
-        module_count: N.
-        tile_baseline: first tile shapes; see `tile_baseline`.
-    """
-
-    signals: Signals
+    signals: Signals  # what was counted in the golden
+    # lines_share, state_share, ops_share: L, S and O
     lines_share: float
     state_share: float
     ops_share: float
-    total_complexity: float
-    module_count: int
-    tile_baseline: dict[str, Any]
+    total_complexity: float  # the largest of the three
+    module_count: int  # N
+    tile_baseline: dict[str, Any]  # first tile shapes; see `tile_baseline`
 
     @property
     def decomposition(self) -> Decomposition:

@@ -15,19 +15,15 @@ from pypto_op.python_text import UNREADABLE, expression, names_in
 
 @dataclass(frozen=True)
 class Limits:
-    """The ends that words give a value, as text of a number or of a size ("T - 1"); "" where they give none.
+    """The ends that words give a value, as text of a number or of a size ("T - 1"); "" where they give none."""
 
-    Attributes:
-        low, high: the ends.
-        open_low, open_high: the end itself is no legal value.
-        reach: the words said "up to" alone, which of a signed number speaks of both sides.
-    """
-
+    # low, high: the ends
     low: str = ""
     high: str = ""
+    # open_low, open_high: the end itself is no legal value
     open_low: bool = False
     open_high: bool = False
-    reach: bool = False
+    reach: bool = False  # the words said "up to" alone, which of a signed number speaks of both sides
 
     def of(self, name: str) -> list[str]:
         """Return them as comparisons, the form of `shape_constraints`."""

@@ -37,26 +37,17 @@ class Port:
 
 @dataclass(frozen=True)
 class Module:
-    """One module M_k.
+    """One module M_k."""
 
-    Attributes:
-        id: k, counted from 1.
-        name: its name.
-        description: one sentence, "" if there is none.
-        inputs, outputs: its ports, shapes and dtypes resolved to their producer's.
-        heavy_ops: the backbone; None where the contract does not list it.
-        cu: complexity units, or None.
-        live_out: what wrapper k returns, as written; None for the default.
-    """
-
-    id: int
-    name: str
-    description: str
+    id: int  # k, counted from 1
+    name: str  # its name
+    description: str  # one sentence, "" if there is none
+    # inputs, outputs: its ports, shapes and dtypes resolved to their producer's
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    heavy_ops: tuple[str, ...] | None
-    cu: float | None
-    live_out: tuple[str, ...] | None
+    heavy_ops: tuple[str, ...] | None  # the backbone; None where the contract does not list it
+    cu: float | None  # complexity units, or None
+    live_out: tuple[str, ...] | None  # what wrapper k returns, as written; None for the default
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,12 @@ _ENDLESS = {"inf", "+inf", "-inf", ".inf", "-.inf", "+.inf"}
 
 @dataclass(frozen=True)
 class Range:
-    """Between which values an input lies.
+    """Between which values an input lies."""
 
-    Attributes:
-        low, high: the ends; -inf and inf where there is none.
-        open_low, open_high: the end itself is no legal value.
-    """
-
+    # low, high: the ends; -inf and inf where there is none
     low: float = -math.inf
     high: float = math.inf
+    # open_low, open_high: the end itself is no legal value
     open_low: bool = False
     open_high: bool = False
 

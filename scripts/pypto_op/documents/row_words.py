@@ -106,17 +106,11 @@ def _rows(measure: str, limits: Limits | None) -> Rows | None:
 
 @dataclass(frozen=True)
 class Reader:
-    """How words about the rows of one kind of input are read.
+    """How words about the rows of one kind of input are read."""
 
-    Attributes:
-        clause: what a clause says, as `clause`.
-        is_hint: whether a text seems to say something.
-        stands: what it says stands beside "or -1 for padding", which widens limits of values alone.
-    """
-
-    clause: Callable[[str], Rows | None]
-    is_hint: Callable[[str], bool]
-    stands: bool = False
+    clause: Callable[[str], Rows | None]  # what a clause says, as `clause`
+    is_hint: Callable[[str], bool]  # whether a text seems to say something
+    stands: bool = False  # what it says stands beside "or -1 for padding", which widens limits of values alone
 
 
 OF_FLOATS = Reader(clause, is_hint)

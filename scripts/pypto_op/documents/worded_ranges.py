@@ -64,19 +64,13 @@ Clause = tuple[str, Limits | Rows | None]
 
 @dataclass(frozen=True)
 class Worded:
-    """What SPEC.md says in words of one input.
+    """What SPEC.md says in words of one input."""
 
-    Attributes:
-        said: the limits as comparisons, for the ends that the front matter leaves open.
-        words: the clauses that say so.
-        unread: clauses that look like a limit and could not be read, where the front matter says nothing of the input.
-        rows: what holds for its rows.
-    """
-
-    said: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()  # the limits as comparisons, for the ends that the front matter leaves open
+    words: tuple[str, ...] = ()  # the clauses that say so
+    # clauses that look like a limit and could not be read, where the front matter says nothing of the input
     unread: tuple[str, ...] = ()
-    rows: Rows = Rows()
+    rows: Rows = Rows()  # what holds for its rows
 
     def told(self, name: str) -> str:
         """Return the limits of the input as a person reads them, with the words that say so; "" for none."""

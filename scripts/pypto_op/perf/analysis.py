@@ -28,20 +28,14 @@ class Usage:
 
 @dataclass(frozen=True)
 class Gap:
-    """Why a core does nothing before a task.
+    """Why a core does nothing before a task."""
 
-    Attributes:
-        core: it.
-        start, end: microseconds.
-        waits_for: "a task" that must end first, or "the scheduler".
-        leaf: of the task that comes after it.
-    """
-
-    core: str
+    core: str  # it
+    # start, end: microseconds
     start: float
     end: float
-    waits_for: str
-    leaf: str
+    waits_for: str  # "a task" that must end first, or "the scheduler"
+    leaf: str  # of the task that comes after it
 
 
 @dataclass(frozen=True)

@@ -22,26 +22,17 @@ _MOVES = frozenset({"COPY_IN", "COPY_OUT", "L1_TO_L0A", "L1_TO_L0B", "L1_COPY_IN
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf function: what one task does.
+    """A leaf function: what one task does."""
 
-    Attributes:
-        hash: of the function.
-        loop: the innermost `pypto.loop` around it, by its name; "" outside of any.
-        file, line: of that loop in the kernel; "" and 0 where the graph does not say.
-        unit: "cube" or "vector".
-        operations: opcode -> how many, without moves of data.
-        moves: how many of its operations move data.
-        lines: of the kernel, where the graph names them.
-    """
-
-    hash: str
-    loop: str
+    hash: str  # of the function
+    loop: str  # the innermost `pypto.loop` around it, by its name; "" outside of any
+    # file, line: of that loop in the kernel; "" and 0 where the graph does not say
     file: str
     line: int
-    unit: str
-    operations: Mapping[str, int]
-    moves: int
-    lines: tuple[int, ...] = ()
+    unit: str  # "cube" or "vector"
+    operations: Mapping[str, int]  # opcode -> how many, without moves of data
+    moves: int  # how many of its operations move data
+    lines: tuple[int, ...] = ()  # of the kernel, where the graph names them
 
 
 @dataclass

@@ -61,14 +61,10 @@ def _lines(path: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a pass costs in two logs.
+    """What a pass costs in two logs."""
 
-    Attributes:
-        name: of the pass.
-        before_us, after_us: of all its runs; 0 where it did not run.
-    """
-
-    name: str
+    name: str  # of the pass
+    # before_us, after_us: of all its runs; 0 where it did not run
     before_us: int
     after_us: int
 

@@ -29,28 +29,16 @@ _WIDE = 32
 
 @dataclass(frozen=True)
 class Site:
-    """One call that sets tiles.
+    """One call that sets tiles."""
 
-    Attributes:
-        call: its node.
-        cube: it is the cube unit's.
-        line: of the file.
-        nodes: the numbers, from left to right.
-        lengths: how many numbers each argument holds.
-        texts: what the numbers say.
-        switch: key of the choice whether it goes with the others; "" where it is alone anyhow.
-        together: keys of the choices about its numbers, shared with the calls that say the same.
-        alone: keys of its own.
-    """
-
-    cube: bool
-    line: int
-    nodes: tuple[cst.BaseExpression, ...]
-    lengths: tuple[int, ...]
-    texts: tuple[str, ...]
-    switch: str
-    together: tuple[str, ...]
-    alone: tuple[str, ...]
+    cube: bool  # it is the cube unit's
+    line: int  # of the file
+    nodes: tuple[cst.BaseExpression, ...]  # the numbers, from left to right
+    lengths: tuple[int, ...]  # how many numbers each argument holds
+    texts: tuple[str, ...]  # what the numbers say
+    switch: str  # key of the choice whether it goes with the others; "" where it is alone anyhow
+    together: tuple[str, ...]  # keys of the choices about its numbers, shared with the calls that say the same
+    alone: tuple[str, ...]  # keys of its own
 
     @property
     def choices(self) -> set[str]:

@@ -16,41 +16,26 @@ from pypto_op.vocabulary import Mode
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants judged.
+    """What a caller wants judged."""
 
-    Attributes:
-        modes: where to run; none short-circuits another.
-        impl: the file to judge, when it is not the operator's own.
-        up_to_module: the cumulative phase k, judged against its own golden only.
-        levels, case: only these levels of the suite ("L1", ...), or only this case; where that part passes, it is PARTIAL.
-        policy: a tolerance policy in the place of SPEC.md's and the suite's.
-        jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
-        limits: what the candidate may use.
-        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and
-            passes, is PARTIAL.
-        report: where the report goes; default: eval/evaluation_report.json.
-        error_maps: keep where each output is off, under `_debug/error_maps/`.
-        suite: another suite than the operator's own; what it says is no evidence for a gate.
-        inspect: compare this inspection probe in the outputs' place; likewise no evidence.
-        only: a case in the place of the suite's; nothing is reported of it.
-        pool: where cases are judged; default: on this machine.
-    """
-
-    modes: Sequence[Mode] = tuple(Mode)
-    impl: Path | str | None = None
-    up_to_module: int | str | None = None
+    modes: Sequence[Mode] = tuple(Mode)  # where to run; none short-circuits another
+    impl: Path | str | None = None  # the file to judge, when it is not the operator's own
+    up_to_module: int | str | None = None  # the cumulative phase k, judged against its own golden only
+    # levels, case: only these levels of the suite ("L1", ...), or only this case; where that part passes, it is PARTIAL
     levels: Sequence[str] | None = None
     case: str | None = None
-    policy: str | Mapping[str, Any] | None = None
-    jobs: int | None = 1
-    limits: Limits = field(default_factory=Limits)
+    policy: str | Mapping[str, Any] | None = None  # a tolerance policy in the place of SPEC.md's and the suite's
+    jobs: int | None = 1  # how many lanes of cases (`lanes`) run at once; None: what cores and memory allow
+    limits: Limits = field(default_factory=Limits)  # what the candidate may use
+    # the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and passes, is
+    # PARTIAL.
     seed: int | None = None
-    report: Path | None = None
-    error_maps: bool = False
-    suite: Path | None = None
-    inspect: str | None = None
-    only: Mapping[str, Any] | None = None
-    pool: Pool | None = None
+    report: Path | None = None  # where the report goes; default: eval/evaluation_report.json
+    error_maps: bool = False  # keep where each output is off, under `_debug/error_maps/`
+    suite: Path | None = None  # another suite than the operator's own; what it says is no evidence for a gate
+    inspect: str | None = None  # compare this inspection probe in the outputs' place; likewise no evidence
+    only: Mapping[str, Any] | None = None  # a case in the place of the suite's; nothing is reported of it
+    pool: Pool | None = None  # where cases are judged; default: on this machine
 
     def __post_init__(self) -> None:
         """Refuse a request that would judge nothing."""

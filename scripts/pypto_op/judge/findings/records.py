@@ -13,46 +13,28 @@ from pypto_op.vocabulary import FailureCategory, Mode, Status
 
 @dataclass
 class TrialVerdict:
-    """One run of one mode on the inputs of one seed.
+    """One run of one mode on the inputs of one seed."""
 
-    Attributes:
-        seed: the seed that the inputs were made with.
-        status: PASS, FAIL, ERROR or SKIPPED.
-        reasons: everything that is wrong, the deciding reason first; empty for PASS.
-        category: for the debugger; None for PASS.
-        summary: one sentence, no tensor values.
-        per_tensor: metrics per output leaf, as the report carries them; [] where nothing was compared.
-        precision_checked: numbers were compared, not only shapes and dtypes.
-        near_miss: the failure looks like natural rounding rather than a defect.
-        bad_outputs: names of every leaf that is wrong, in order.
-        stdout, stderr: the candidate's own words, behind the barrier.
-        per_iter: with an inspection probe, the comparison of each iteration.
-        seconds: wall time inside the candidate.
-        peak_rss_mb: of the candidate's process group.
-        launches: kernel launches that were seen.
-        cost: figures of the cost model or the profiler.
-        host_made: see `RunResult.host_made`.
-        unshown: what could not be shown of this run, each as a clause.
-    """
-
-    seed: int
-    status: Status
-    reasons: tuple[Reason, ...] = ()
-    category: FailureCategory | None = None
-    summary: str = ""
+    seed: int  # the seed that the inputs were made with
+    status: Status  # PASS, FAIL, ERROR or SKIPPED
+    reasons: tuple[Reason, ...] = ()  # everything that is wrong, the deciding reason first; empty for PASS
+    category: FailureCategory | None = None  # for the debugger; None for PASS
+    summary: str = ""  # one sentence, no tensor values
+    # metrics per output leaf, as the report carries them; [] where nothing was compared
     per_tensor: list[dict[str, Any]] = field(default_factory=list)
-    precision_checked: bool = False
-    bad_outputs: tuple[str, ...] = ()
-    near_miss: bool = False
+    precision_checked: bool = False  # numbers were compared, not only shapes and dtypes
+    bad_outputs: tuple[str, ...] = ()  # names of every leaf that is wrong, in order
+    near_miss: bool = False  # the failure looks like natural rounding rather than a defect
+    # stdout, stderr: the candidate's own words, behind the barrier
     stdout: str = ""
     stderr: str = ""
-    per_iter: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0
-    peak_rss_mb: float = 0.0
-    launches: int = 0
-    cost: Mapping[str, float | int] | None = None
-    host_made: Mapping[str, str] = field(default_factory=dict)
-    unshown: tuple[str, ...] = ()
+    per_iter: list[dict[str, Any]] = field(default_factory=list)  # with an inspection probe, the comparison of each iteration
+    seconds: float = 0.0  # wall time inside the candidate
+    peak_rss_mb: float = 0.0  # of the candidate's process group
+    launches: int = 0  # kernel launches that were seen
+    cost: Mapping[str, float | int] | None = None  # figures of the cost model or the profiler
+    host_made: Mapping[str, str] = field(default_factory=dict)  # see `RunResult.host_made`
+    unshown: tuple[str, ...] = ()  # what could not be shown of this run, each as a clause
 
     @property
     def log(self) -> str:

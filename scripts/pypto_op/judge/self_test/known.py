@@ -27,20 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Known:
-    """What earlier checks found out.
+    """What earlier checks found out."""
 
-    Attributes:
-        ws, suite, limits: what the self-test was asked about.
-        session: runs golden and inputs.
-        contract: None until the documents are read.
-        inputs, answers, references: by case.
-    """
-
+    # ws, suite, limits: what the self-test was asked about
     ws: OpWorkspace
-    session: ReferenceSession
+    session: ReferenceSession  # runs golden and inputs
     suite: Path | None
     limits: Limits
-    contract: Contract | None = None
+    contract: Contract | None = None  # None until the documents are read
+    # inputs, answers, references: by case
     inputs: dict[str, list[Value]] = field(default_factory=dict)
     answers: dict[str, RunResult] = field(default_factory=dict)
     references: dict[str, Reference] = field(default_factory=dict)
