@@ -13,6 +13,9 @@ import torch
 import torch.nn.functional as F
 
 from pypto_op.triton.run.inputs import domains, idle, narrow, sides, signed
+from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.processes import golden
+from pypto_op.triton.run.processes import model as models
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -227,3 +230,12 @@ def test_places_are_an_order_s_where_it_may_name_any_of_equal_elements() -> None
         with idle.Idle(Path(__file__)) as watch:
             outputs = NORMAL.sort(stable=stable, dim=1)
         assert len(watch.orders([*outputs])) == count
+
+
+def test_what_the_judge_computes_to_find_changed_inputs_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU the last bytes of an odd number of them go to the host for it, and the watch compared tensors of two devices."""
+    monkeypatch.setattr(models, "marks", lambda value: [str(BYTES.maximum(BYTES.abs()).sum()) for _ in tensors_of(value)])
+    watch = idle.Idle(Path("task.py"))
+    model = torch.nn.Module()
+    golden.of(model, lambda _, inputs: inputs[0].relu(), [EVEN.clone()], torch.device("cpu"), Path("task.py"), [watch])
+    assert {key.partition(" ")[0] for key in (*watch.busy, *watch.found)} == {"relu"}

@@ -273,7 +273,8 @@ def _is_unchanged(out: Any, given: list[torch.Tensor]) -> bool:
         return False
     if out.numel() > 1 and bool((out == out[(0,) * out.dim()]).all()):  # nothing comes through
         return True
-    return any(value.shape == out.shape and value.dtype is out.dtype and torch.equal(value, out) for value in given)
+    alike = [one for one in given if (one.shape, one.dtype, one.device) == (out.shape, out.dtype, out.device)]
+    return any(torch.equal(one, out) for one in alike)
 
 
 def _is_one_sided(out: Any) -> bool | None:

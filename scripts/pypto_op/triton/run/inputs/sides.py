@@ -237,7 +237,7 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     if name in _REDUCES_INTO:
         return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
     if name == _CAST:
-        return {} if given.is_floating_point() else _wraps(lambda one, _: one, given, 0, out)
+        return {} if given.is_floating_point() else _wraps(lambda one, _: one, given.to(out.device), 0, out)
     if name in _MAY_WRAP:
         if given.is_floating_point():
             return _guards(args, given) if name == "add" else {}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pypto_op.backends.worker.loading import failure_of
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run.inputs.packing import tensors_of
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.watching.memory import aliased, repeated
@@ -16,7 +18,12 @@ from pypto_op.vocabulary import Outcome
 
 
 def of(
-    model: Any, call: Callable[[Any, Any], Any], inputs: Any, device: torch.device, path: Path
+    model: Any,
+    call: Callable[[Any, Any], Any],
+    inputs: Any,
+    device: torch.device,
+    path: Path,
+    watches: Sequence[DispatchMode] = (),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the golden `outputs` and `mutated` inputs of a call, and facts about it.
 
@@ -25,6 +32,7 @@ def of(
         inputs: any structure of tensors; the reference may write into them.
         device: where they lie.
         path: of the task, which is blamed.
+        watches: see the call alone, not what is computed to find which inputs changed: a device moves bytes to the host for that.
 
     Raises:
         Failure: the reference raised, or returned what cannot be handed over.
@@ -33,7 +41,10 @@ def of(
     buffers = models.states_of(model)
     stood = models.marks(buffers)
     try:
-        outputs = call(model, inputs)
+        with contextlib.ExitStack() as active:
+            for watch in watches:
+                active.enter_context(watch)
+            outputs = call(model, inputs)
         models.synchronize(device)
     except BaseException as error:
         raise failure_of(error, path, Outcome.EXCEPTION, " in the reference's forward") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.run.inputs import (
     arguments,
     before,
@@ -380,16 +381,15 @@ class Task:
         if not self._idle.get(index, True) and index not in self._suits.ordered:
             return self._golden(inputs, seed)
         watch, terms = idle.Idle(self._path), small.Small(self._path)
-        with watch, terms if index not in self._idle else contextlib.nullcontext():
-            golden, facts = self._golden(inputs, seed)
+        golden, facts = self._golden(inputs, seed, [watch, terms] if index not in self._idle else [watch])
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
         golden["orders"] = watch.orders(golden["outputs"])
         self._suits.note(index, picks=watch.picks, orders=bool(golden["orders"]))
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
 
-    def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _golden(self, inputs: Any, seed: int, watches: Sequence[DispatchMode] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
         seed_all(seed)
-        return goldens.of(self._model, self._called, inputs, self._device, self._path)
+        return goldens.of(self._model, self._called, inputs, self._device, self._path, watches)
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
