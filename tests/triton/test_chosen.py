@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from pypto_op.triton.run import looking
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.judging import looks
 from pypto_op.triton.run.judging.judgement import Judgement
+from pypto_op.triton.run.processes.sessions import Told
+from pypto_op.vocabulary import Outcome
 
 pytestmark = pytest.mark.slow
 
@@ -135,41 +139,73 @@ def test_a_look_says_that_another_one_follows_only_where_it_does() -> None:
         assert follows == [looks.Turn.JUDGED not in pair and len(pair) == 2 for pair in (found[at : at + 2] for at in range(7))]
 
 
+class Task:
+    """Stands for the task's process, and tells what it is asked."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.drawn = [threading.Event() for _ in range(9)]
+
+    def open(self, seed: int) -> None:
+        self.steps.append("open")
+
+    def case(self, index: int, seed: int, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        turn = self.steps.count("case")
+        self.steps.append("case")
+        self.drawn[turn].set()
+        return {"inputs": [], "init": [], "turn": turn}, {}
+
+
+class Run:
+    """Stands for a verification of some cases."""
+
+    def __init__(self, cases: int) -> None:
+        self.cases, self.calls = [Case(index) for index in range(cases)], []  # type: ignore[var-annotated]
+
+    def tighten(self, *sessions: Any) -> None:
+        assert sessions
+
+    def compared(self, case: Case, right: Judgement, *more: Any) -> Judgement:
+        return right
+
+    def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        case.judgement = judgement
+
+
+def looks_of(run: Run, task: Task, candidate: Callable[[int], Any]) -> looking.Looks:
+    def called(given: dict[str, Any], seed: int, **how: Any) -> tuple[None, None, dict[str, Any]]:
+        candidate(given["turn"])
+        return None, None, {"seconds": 1.0}
+
+    return looking.Looks(run, task, SimpleNamespace(run=called))  # type: ignore[arg-type]
+
+
 def test_the_next_look_is_drawn_while_the_implementation_runs_on_the_last() -> None:
-    steps: list[str] = []
-    drawn = [threading.Event() for _ in range(3)]
+    run, task, seen = Run(1), Task(), []  # type: ignore[var-annotated]
 
-    class Task:
-        def open(self, seed: int) -> None:
-            steps.append("open")
+    def candidate(turn: int) -> None:
+        ahead = len(seen) < 1  # the first of two looks
+        assert task.drawn[turn + 1].wait(20 if ahead else 0.2) is ahead
+        seen.append(turn)
 
-        def case(self, index: int, seed: int, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-            turn = steps.count("case")
-            steps.append("case")
-            drawn[turn].set()
-            return {"inputs": [], "init": [], "turn": turn}, {}
-
-    class Candidate:
-        def run(self, given: dict[str, Any], seed: int, **how: Any) -> tuple[None, None, dict[str, Any]]:
-            ahead = len(seen) < 1  # the first of two looks
-            assert drawn[given["turn"] + 1].wait(20 if ahead else 0.2) is ahead
-            seen.append(given["turn"])
-            return None, None, {"seconds": 1.0}
-
-    class Run:
-        cases, calls = [Case(0)], []  # type: ignore[var-annotated]
-
-        def tighten(self, *sessions: Any) -> None:
-            assert sessions
-
-        def compared(self, case: Case, right: Judgement, *more: Any) -> Judgement:
-            return right
-
-    seen: list[int] = []
-    with looking.Looks(Run(), Task(), Candidate()) as further:  # type: ignore[arg-type]
+    with looks_of(run, task, candidate) as further:
         further.one(goes_on=True)
         further.one(goes_on=False)
-    assert seen == [0, 1] and steps == ["open", "case"] * 2 and further.spent == 2.0 and len(set(Run.calls)) == 2
+    assert seen == [0, 1] and task.steps == ["open", "case"] * 2 and further.spent == 2.0 and len(set(run.calls)) == 2
+
+
+def test_no_look_is_drawn_when_every_case_failed() -> None:
+    """The last case fails after the next look is planned, the first one within it."""
+    run, task = Run(2), Task()
+
+    def candidate(turn: int) -> None:
+        if turn:
+            raise Told("RuntimeError", "it failed", Outcome.EXCEPTION)
+
+    with looks_of(run, task, candidate) as further:
+        further.one(goes_on=True)
+        further.one(goes_on=True)
+    assert task.steps == ["open", "case", "case"] * 2 and not any(case.judgement.ok for case in run.cases)
 
 
 def test_what_was_drawn_for_a_look_that_does_not_come_is_given_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

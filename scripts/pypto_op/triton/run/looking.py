@@ -70,16 +70,18 @@ class Looks:
                 return  # where the reference really fails, a pass says so
             if place + 1 < len(look.cases):
                 self._draw(look, place + 1)
-            elif goes_on:
+            elif goes_on and self._right():
                 self._next = self._begun()
             if case.judgement.ok:
                 self._run_case(case, look.seed, found[0])
 
     def _begun(self) -> _Look:
-        right = [case for case in self._run.cases if case.judgement.ok]
-        look = _Look(secrets.randbelow(2**31), looks.move(), right)
+        look = _Look(secrets.randbelow(2**31), looks.move(), self._right())
         self._draw(look, 0)
         return look
+
+    def _right(self) -> list[Case]:
+        return [case for case in self._run.cases if case.judgement.ok]
 
     def _draw(self, look: _Look, place: int) -> None:
         """Begin to ask the task for a case of a look; the first one opens the look's pass."""
