@@ -122,6 +122,29 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
 
 
+OWN_DRAWS = """
+
+def make_inputs(case, drawn=make_inputs):
+    made = drawn(case)
+    return {**made, "x": made["x"] * 9.0} if case["level"] == "L4" else made
+"""
+
+
+def test_a_case_that_draws_what_spec_rules_out_is_left_out(bare: OpWorkspace) -> None:
+    """A verdict on a right kernel ends with ERROR at such a case; the suite that held it was written without a word."""
+    head, front, body = bare.spec.read_text().split("---\n", 2)
+    front = yaml.safe_load(front) | {"input_ranges": {"x": "(-1, 1)"}}
+    bare.spec.write_text(f"{head}---\n{yaml.safe_dump(front)}---\n{body}")
+    bare.golden.write_text("def chain_golden(x, y):\n    return x * y\n")
+    sources = gather(bare)
+    bare.test_inputs.write_text(inputs_text(sources) + OWN_DRAWS)
+    wanted = [case for case in suite_cases.cases(sources) if case["level"] in ("L2", "L4")][:9]
+    done = rehearse(bare, wanted, sources.spec.policy())
+    assert {case["level"] for case in done.cases} == {"L2"} and "L4" in {case["level"] for case in wanted}
+    why = {done.dropped[case["id"]] for case in wanted if case["level"] == "L4"}
+    assert why == {"it would draw what SPEC.md rules out: x has values outside its range in SPEC.md, (-1, 1)"}
+
+
 @pytest.mark.parametrize(
     ("changes", "near"),
     [({"atol": 1.0, "rtol": 1.0}, ()), ({"atol": 1e-8, "rtol": 1e-7}, "some"), ({"policy": "twin@2"}, HONEST)],

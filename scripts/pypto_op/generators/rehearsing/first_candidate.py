@@ -14,6 +14,8 @@ from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import legal
+from pypto_op.documents import spec as spec_document
 from pypto_op.documents.policy import Policy
 from pypto_op.generators.rehearsing.power import Power, power
 from pypto_op.judge.answers.expectation import Expectation, Reference
@@ -60,6 +62,14 @@ class FirstCandidate:
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
         return self.answers.ask(inputs, **how)
+
+    @cached_property
+    def _spec(self) -> spec_document.Spec:
+        return spec_document.load(self.ws.spec)
+
+    def misfit(self, case: Mapping[str, Any], inputs: Mapping[str, Value]) -> str:
+        """Return which input leaves SPEC.md's ranges, on which a verdict ends; "" for none."""
+        return legal.misfit(self._spec.shape_constraints, self._spec.rows, case, list(inputs.items()))
 
     @cached_property
     def _names(self) -> list[str]:

@@ -308,6 +308,8 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
         inputs = dict(first.session.make_inputs(case))
     except ContractError as error:
         return f"make_inputs: {error.problem}"
+    if misfit := first.misfit(case, inputs):
+        return f"it would draw what SPEC.md rules out: {misfit}"
     native = first.golden(list(inputs.values()))
     if native.outcome is not Outcome.OK:
         # Its own words help who has to mend it; what they show of tensors goes, since cases are told to everybody.

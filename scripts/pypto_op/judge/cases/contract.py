@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import constraints, knobs, p0_shapes, ranges, rows, special_values, together
+from pypto_op.documents import constraints, knobs, legal, p0_shapes, ranges, rows, special_values, together
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -140,16 +140,10 @@ class Contract:
         return frozenset(name for name in met if (plain := ranges.of(self.said, name)).low != plain.high)
 
     def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
-        """Refuse values and rows outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
-        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
-        file, where = self.workspace.test_inputs, f"case {case['id']}"
-        for name, value in made:
-            kept = ranges.of(self.said, name, sizes)
-            if kept.left_by(value):
-                raise MisfitInputs(f"{name} has values outside its range in SPEC.md, {kept}", file=file, where=where)
-            broken = self.rows[name].left_by(value) if name in self.rows else ""
-            if broken:
-                raise MisfitInputs(f"{name} has {broken}, as SPEC.md's input_ranges say", file=file, where=where)
+        """Refuse values and rows outside SPEC.md's ranges (`legal`)."""
+        broken = legal.misfit(self.said, self.rows, case, made)
+        if broken:
+            raise MisfitInputs(broken, file=self.workspace.test_inputs, where=f"case {case['id']}")
 
     def _check_dtypes(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         file, where = self.workspace.test_inputs, f"case {case['id']}"
