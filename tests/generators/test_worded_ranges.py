@@ -61,7 +61,7 @@ def test_harness_new_tells_which_words_it_read_and_which_not(tmp_path: Path, cal
     told = call("harness", "new", "--no-rehearsal", ws.root).stdout
     x = "0.001 <= x and x <= 100 (`values lie between 0.001 and about 100`)"
     gain = "0 < gain and gain <= 10 (`positive, never more than 10`)"
-    assert f"limits that SPEC.md says in words alone: {x}; {gain}; what" in told
+    assert f"limits read from words of SPEC.md: {x}; {gain}; where one means something else" in told
     assert "SPEC.md may limit g by `usually between -1 and 1`, which is not understood" in told
     assert "no draw is made to obey `x[:, 0] <= g[:, 0]` of SPEC.md's shape_constraints: where one breaks it, let test_in" in told
     data = json.loads(call("harness", "new", "--no-rehearsal", ws.root, "--json").stdout)
