@@ -62,11 +62,8 @@ def unasked(data: Mapping[str, Any], body: str, signature: Signature | None) -> 
     named = {*known, *data.get("default_params", {})}
     forgotten = [name for name in parameters if name in signature.needed - named] if set(known) & set(parameters) else []
     row = "write | {} | input | SHAPE | DTYPE | ... |"
-    if (
-        len(strangers := [name for name, told in known.items() if not told.is_output and name not in parameters])
-        == len(forgotten)
-        == 1
-    ):
+    strangers = [name for name, told in known.items() if not told.is_output and name not in parameters]
+    if len(strangers) == len(forgotten) == 1:
         row = f"rename the row {strangers[0]}, or {row}"
     return [
         *_other_signature(body, signature),

@@ -61,11 +61,11 @@ def neighbour(found: torch.Tensor, one: Any, two: Any, salt: int) -> torch.Tenso
     """
     if found.dtype != torch.float32 or not found.numel():
         return found
-    total, salts = found.detach().numpy(), (salt, salt + 1)
+    total = found.detach().numpy()
     with np.errstate(all="ignore"):
-        sides = [_other_side(number(term), salt) for term, salt in zip((one, two), salts, strict=True)]
-        first, second = (side for side, _ in sides)
-        if any(moved for _, moved in sides):
+        first, first_moved = _other_side(number(one), salt)
+        second, second_moved = _other_side(number(two), salt + 1)
+        if first_moved or second_moved:
             total = np.asarray(first + second)
         part = total - first
         lost = (first - (total - part)) + (second - part)
