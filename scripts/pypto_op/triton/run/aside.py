@@ -51,7 +51,7 @@ _MOVES = (
     *stretched.MOVES,
     masks.MOVE,
     *[reaching.REACH] * reaching.TIMES,
-    reaching.MEET,
+    *[reaching.MEET] * reaching.MEETINGS,
     unread.MOVE,
 )
 _MOST_NAMES = 4
@@ -86,7 +86,7 @@ class Aside:
         """Run them all; a case that is wrong in one of them fails."""
         for move in _MOVES:
             first = self._run.seeds[0] if move == unread.MOVE else None  # a kernel may read by what the values are
-            for case, seed in self.opened(functools.partial(_may_move, move), first):
+            for case, seed in self.opened(functools.partial(may_move, move), first):
                 try:
                     self._case(case, move, seed)
                 except ReferenceFailed:  # where it really fails, a main pass says so
@@ -257,6 +257,7 @@ class Aside:
         if reference.get("same"):
             case.reached = case.reached or move == reaching.REACH
             return case.judgement
+        case.met = case.met or move == reaching.MEET
         case.idle = list(reference.get("idle", ()))
         marked = case.lanes and not case.marked
         judgement = self._answered(case, given, reference, seed, marked=marked)
@@ -308,9 +309,12 @@ class Aside:
         return judgement if judgement.ok else _told(judgement, reference)
 
 
-def _may_move(move: str, case: Case) -> bool:
-    if move in (reaching.REACH, reaching.MEET):
-        return bool(case.idle) and not (case.reached and move == reaching.REACH)
+def may_move(move: str, case: Case) -> bool:
+    """Whether a case is judged once more with inputs moved so."""
+    if move == reaching.REACH:
+        return bool(case.idle) and not case.reached
+    if move == reaching.MEET:
+        return case.few if case.met else bool(case.idle)
     if move in stretched.MOVES:
         return case.redrawn
     if move in (unread.MOVE, masks.MOVE):

@@ -10,6 +10,7 @@ from pypto_op.triton.run.judging import agreement
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.provenance import Provenance
 
+_FEW = 4
 _IN_PAIRS = "tl.reduce by {}: lanes meet in pairs, i with i + n / 2, as on a device; one that minds their order is wrong there"
 
 
@@ -47,6 +48,7 @@ class Case:
     redrawn: bool = False  # some input holds whole numbers, or is a mask (`neighbours`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
+    met: bool = False  # and a call was judged in which a comparison met them (`reaching.MEET`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
@@ -54,6 +56,11 @@ class Case:
     reduced: list[str] = field(default_factory=list)  # functions by which `tl.reduce` reduced (`reductions`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel (`Configurations.facts`)
     derived: int = 0  # float tensors that the implementation holds beside its weights
+
+    @property
+    def few(self) -> bool:
+        """Whether the outputs are so few numbers that wrong ones may come within the tolerance by chance."""
+        return sum(tensor.numel() for tensor in self.outputs) <= _FEW
 
     @property
     def reloads(self) -> bool:

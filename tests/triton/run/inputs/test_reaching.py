@@ -10,7 +10,10 @@ import pytest
 import torch
 from tests.triton.run.inputs.test_idle import DRAWS, EVEN, NORMAL, WHOLE
 
+from pypto_op.triton.run import aside
+from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import division, idle, reaching, sides
+from pypto_op.triton.run.inputs.comes import Comes
 
 
 def ways(inputs: list[torch.Tensor], found: dict[str, bool]) -> dict[str, list[torch.Tensor]]:
@@ -126,6 +129,18 @@ def test_whole_numbers_meet_those_of_the_files() -> None:
     assert int(above.min()) == 0 and int((above != WHOLE).sum()) <= 45
     assert int(below.min()) == -1 and int(below.max()) == 8
     assert not list(reaching.meeting([WHOLE], {"relu in line 3": False}, [1.0]))
+
+
+def test_few_numbers_meet_them_a_second_time_whatever_is_idle_by_then() -> None:
+    """A mean over too many elements comes within the tolerance once in a hundred draws."""
+    idle = {"ne in line 3": True}
+    comes = Comes(torch.device("cpu"), [77.0], lambda name, moved, seed: {*idle})
+    first, second = (comes.by(reaching.MEET, 0, [WHOLE], left, 0) for left in (idle, {}))
+    assert first[0] == second[0] == f"{reaching.MEET} all" and bool((second[1][0] == 77).any())
+    few, many = Case(0, outputs=[torch.zeros(())]), Case(0, outputs=[torch.zeros(8)])
+    assert not any(aside.may_move(reaching.MEET, case) for case in (few, many))
+    few.met = many.met = True
+    assert aside.may_move(reaching.MEET, few) and not aside.may_move(reaching.MEET, many)
 
 
 @pytest.mark.parametrize("number", [7.0, 15.0, 127.0, 255.0])

@@ -23,6 +23,7 @@ class Comes:
     def __init__(self, device: torch.device, numbers: Sequence[float], come_to: Callable[[str, Any, int], set[str]]) -> None:
         self._device, self._numbers, self._come_to = device, numbers, come_to
         self._known: dict[int, dict[str, set[str]]] = {}
+        self._met: dict[int, dict[str, bool]] = {}  # what was idle before the first `MEET`, which a second one meets again
 
     def by(
         self, move: str, index: int, inputs: Any, idle: dict[str, bool], seed: int, *, weights: bool = False
@@ -38,11 +39,13 @@ class Comes:
             weights: there may be other ones.
         """
         bounds = reaching.within_reason(inputs, idle)
+        known: dict[str, set[str]] = {}
         if move == reaching.MEET:
+            bounds = self._met.setdefault(index, bounds)
             ways = reaching.meeting(inputs, bounds, self._numbers)
         else:
+            known = self._known.setdefault(index, {})
             ways = reaching.reaching(inputs, bounds, lambda: self._divisors, weights=weights)
-        known = self._known.setdefault(index, {})
         name, moved = reaching.chosen(ways, bounds, known, lambda name, moved: self._come_to(name, moved, seed))
         return name, moved if name else inputs
 

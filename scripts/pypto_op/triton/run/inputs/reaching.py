@@ -27,6 +27,9 @@ WEIGHTS = "weights"
 """In the name of a way: drawn weights are below zero, too."""
 TIMES = 4
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
+MEETINGS = 2
+"""So many passes of `MEET` there are at most, the later ones where the outputs are few numbers: a wrong mean of the elements
+that are left came within the tolerance once in a hundred draws."""
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""
 _ASKS_FOR_INFINITY = ("isinf ", "isneginf ", "eq ")
