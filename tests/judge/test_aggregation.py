@@ -14,16 +14,18 @@ from pypto_op.backends.base import Availability, Limits, RunResult
 from pypto_op.documents.policy import get_policy
 from pypto_op.judge.answers.expectation import Expectation, Reference
 from pypto_op.judge.answers.plan import Plan
-from pypto_op.judge.answers.verdict import refuse
+from pypto_op.judge.answers.verdict import judge_run, refuse
 from pypto_op.judge.cases.contract import policy_of_case
 from pypto_op.judge.cases.subject import Subject
 from pypto_op.judge.findings import summary
 from pypto_op.judge.findings.reasons import Reason
 from pypto_op.judge.findings.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.findings.redaction import Redactor
 from pypto_op.judge.reporting import report as reports
 from pypto_op.judge.running.runner import run_cases
 from pypto_op.judge.running.sabotage import right_outputs
 from pypto_op.judge.running.staleness import agree
+from pypto_op.judge.self_test.golden_candidate import judged
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
 
 from .judging import place, sim_problem
@@ -248,3 +250,20 @@ def test_zeros_are_not_right_where_all_numbers_are_small(size: float) -> None:
     reference = Reference(RunResult(Outcome.OK, outputs=[right]))
     assert right_outputs(silent, reference, case, []) == []
     assert right_outputs(replace(silent, outputs=[right.clone()]), reference, case, []) == ["out"]
+
+
+def test_nobody_asks_whether_a_fault_planted_in_the_golden_looks_like_rounding(tmp_path: Path) -> None:
+    """Honest runs of the golden were a third of what `harness new` computed, for a hint that nobody reads."""
+    asked: list[str] = []
+
+    def honest(name: str) -> RunResult:
+        asked.append(name)
+        return RunResult(Outcome.TIMED_OUT)
+
+    right = torch.linspace(1.0, 2.0, 64)
+    reference = Reference(RunResult(Outcome.OK, outputs=[right]), reordered=honest)
+    case, redactor = Expectation(["out"], [], get_policy("allclose@1"), precision=True), Redactor(tmp_path, tmp_path)
+    off = [right * 1.05]
+    assert judged(off, reference, case, redactor).status is FAIL and not asked
+    run = RunResult(Outcome.OK, outputs=off, launches=1, outputs_from_kernel=True)
+    assert judge_run(run, reference, case, seed=0, redactor=redactor, secrets=()).status is FAIL and asked

@@ -53,6 +53,7 @@ def test_a_selection_keeps_the_lanes_of_the_suite(cases: list[dict[str, Any]], c
     for lane in kept:
         assert lane == sorted(lane) and len({whole[position] for position in lane}) == 1
     assert len({whole[lane[0]] for lane in kept}) == len(kept)
+    assert [*map(len, kept)] == sorted(map(len, kept), reverse=True)
 
 
 @given(SUITE)

@@ -41,6 +41,7 @@ class Expectation:
     # the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too
     behind: Policy | None = None
     either: bool = False  # where honest rounding does not need that, `behind` holds alone
+    hints: bool = True  # a FAIL says whether it looks like rounding (`near_miss`), which takes honest runs of the golden
 
     def policies(self, natural_share: float) -> list[Policy]:
         """Return every policy that must hold, the case's own first.

@@ -39,10 +39,13 @@ def lanes_of(cases: Sequence[Mapping[str, Any]]) -> list[list[int]]:
 
 
 def restricted(lanes: Sequence[Sequence[int]], selected: Sequence[int]) -> list[list[int]]:
-    """Return the lanes with the selected positions only; a lane without any is left out."""
+    """Return the lanes with the selected positions only, the longest first; a lane without any is left out.
+
+    Half of a suite may have equal sizes: begun last, its lane would run alone at the end.
+    """
     wanted = set(selected)
     kept = ([position for position in lane if position in wanted] for lane in lanes)
-    return [lane for lane in kept if lane]
+    return sorted((lane for lane in kept if lane), key=len, reverse=True)
 
 
 def onto_the_first(cases: Sequence[Mapping[str, Any]]) -> frozenset[int]:
