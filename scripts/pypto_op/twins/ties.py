@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -15,24 +16,52 @@ FEW_STEPS = 16
 """Whole numbers so near one another are counts or steps, and honest code may find one between; others are places in a row."""
 
 
-def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return, element by element, what lies nearest to `actual` between the right answers.
-
-    Where several values lie near ties, honest code may find some of them on one side and some on the other, so a sum or a
-    count of them lies between the answers. Places in a row are taken from an answer only where it is exactly `actual`, and
-    not twice where no answer has one twice.
+class RightAnswers:
+    """The right answers of one output, made ready once to be compared with many candidates.
 
     Args:
         answers: the first is the usual one, and gives the result its dtype; those of another shape are left out.
     """
-    usual, *others = answers
-    others = [other.to(usual.dtype) for other in others if other.shape == usual.shape]
-    others = [other for other in others if not torch.equal(other, usual)]
-    if not others or actual.shape != usual.shape or not usual.numel():
-        return usual
-    if usual.is_floating_point():
-        return _between(actual, usual, others)
-    return _whole(actual, usual, others) if actual.dtype == usual.dtype else usual
+
+    def __init__(self, answers: Sequence[torch.Tensor]) -> None:
+        self._usual, *others = answers
+        others = [other.to(self._usual.dtype) for other in others if other.shape == self._usual.shape]
+        self._others = [other for other in others if not torch.equal(other, self._usual)]
+
+    def nearest(self, actual: torch.Tensor) -> torch.Tensor:
+        """Return, element by element, what lies nearest to `actual` between the right answers.
+
+        Where several values lie near ties, honest code may find some of them on one side and some on the other, so a sum or a
+        count of them lies between the answers. Places in a row are taken from an answer only where it is exactly `actual`, and
+        not twice where no answer has one twice.
+        """
+        usual = self._usual
+        if not self._others or actual.shape != usual.shape or not usual.numel():
+            return usual
+        if usual.is_floating_point():
+            return _between(actual, usual, self._others)
+        return self._whole(actual) if actual.dtype == usual.dtype else usual
+
+    def _whole(self, actual: torch.Tensor) -> torch.Tensor:
+        together, low, high = self._numbers
+        mine = actual.to(torch.int64)
+        right = (high - low <= FEW_STEPS) & (low <= mine) & (mine <= high)
+        for answer in together:
+            right |= mine == answer
+        for dim in range(mine.dim()):
+            _keep_apart(right, mine, together, dim)
+        return torch.where(right, actual, self._usual)
+
+    @functools.cached_property
+    def _numbers(self) -> tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]:
+        """The answers in int64, the least of them and the greatest, element by element."""
+        together = [answer.to(torch.int64) for answer in (self._usual, *self._others)]
+        return together, functools.reduce(torch.minimum, together), functools.reduce(torch.maximum, together)
+
+
+def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return what lies nearest to `actual` between the right answers (`RightAnswers`)."""
+    return RightAnswers(answers).nearest(actual)
 
 
 def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -65,53 +94,46 @@ def _finite(answer: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isfinite(wide), wide, torch.nan)
 
 
-def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
-    together = [answer.to(torch.int64) for answer in (usual, *others)]
-    mine = actual.to(torch.int64)
-    low, high = together[0].clone(), together[0].clone()
-    right = torch.zeros_like(mine, dtype=torch.bool)
-    for answer in together:
-        low, high = torch.minimum(low, answer), torch.maximum(high, answer)
-        right |= mine == answer
-    right |= (high - low <= FEW_STEPS) & (low <= mine) & (mine <= high)
-    if bool((right & (mine != together[0])).any()):
-        for dim in range(mine.dim()):
-            right &= _may_repeat(together, dim) | ~_repeats(mine, dim)
-    return torch.where(right, actual, usual)
+def _keep_apart(right: torch.Tensor, mine: torch.Tensor, answers: Sequence[torch.Tensor], dim: int) -> None:
+    """Let no number be right that is another one's than the usual answer's, and twice in a row where no answer has one twice.
+
+    Sorting is dear: what settles a row ends it, and rows of the usual answer alone have nothing to lose.
+    """
+    rows = (right & (mine != answers[0])).any(dim)
+    if mine.shape[dim] < 2 or not bool(rows.any()):
+        return
+    twice = _repeats(mine.movedim(dim, -1)[rows])
+    for answer in answers:
+        if not bool(twice.any()):
+            return
+        twice = twice & ~_repeats(answer.movedim(dim, -1)[rows])
+    told = right.movedim(dim, -1)
+    told[rows] = told[rows] & ~twice
 
 
-def _may_repeat(answers: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
-    """Say of each row along `dim` whether an answer holds a number twice there. Sorting is dear: what settles it ends it."""
-    told = _repeats(answers[0], dim)
-    for answer in answers[1:]:
-        if bool(told.all()):
-            break
-        told = told | _repeats(answer, dim)
-    return told
+def _repeats(rows: torch.Tensor) -> torch.Tensor:
+    """Say of each row of [n, size], size 2 or more, whether it holds a number twice: [n, 1]."""
+    low, high = torch.aminmax(rows)
+    if int(high) - int(low) + 1 < rows.shape[-1]:  # more places than numbers
+        return torch.ones_like(rows[:, :1], dtype=torch.bool)
+    return (rows.sort(-1).values.diff(dim=-1) == 0).any(-1, keepdim=True)
 
 
-def _repeats(values: torch.Tensor, dim: int) -> torch.Tensor:
-    """Say of each row along `dim` whether it holds a number twice; its size there is 1."""
-    if values.shape[dim] < 2:
-        return torch.zeros_like(values, dtype=torch.bool)
-    low, high = torch.aminmax(values)
-    if int(high) - int(low) + 1 < values.shape[dim]:  # more places than numbers
-        return torch.ones_like(values.select(dim, 0).unsqueeze(dim), dtype=torch.bool)
-    return (values.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
+def own_rounding(twin: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Return how far a twin, an honest run's output, is from the nearest of the right answers, in float64; None without a tie.
 
-
-def shifted(twin: torch.Tensor, answers: Sequence[torch.Tensor], expected: torch.Tensor) -> torch.Tensor:
-    """Return a twin with its own rounding beside `expected`: a twin that fell on the other side of a tie made no error.
-
-    Args:
-        twin: an honest run's output.
-        answers: the right answers, in float64.
-        expected: the one that the candidate is compared with, in float64.
+    A twin that fell on the other side of a tie made no error.
     """
     if not twin.is_floating_point() or len(answers) < 2:
+        return None
+    return twin.to(torch.float64) - nearest(twin, answers)
+
+
+def shifted(twin: torch.Tensor, rounding: torch.Tensor | None, expected: torch.Tensor) -> torch.Tensor:
+    """Return a twin with its own rounding (`own_rounding`) beside `expected`, what the candidate is compared with, in float64."""
+    if rounding is None:
         return twin
     wide = twin.to(torch.float64)
-    error = wide - nearest(twin, answers)
-    found = torch.where(torch.isfinite(error), expected + error, wide)
+    found = torch.where(torch.isfinite(rounding), expected + rounding, wide)
     # A twin that is special where right answers part, and the expected one is not, says nothing about rounding.
     return torch.where(torch.isfinite(wide) | ~torch.isfinite(expected), found, expected).to(twin.dtype)

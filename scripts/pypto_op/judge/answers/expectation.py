@@ -15,7 +15,7 @@ from pypto_op.judge.cases.natural import MOST, WORST
 from pypto_op.judge.findings.reasons import ended_with
 from pypto_op.twins.orders import ORDERS
 from pypto_op.twins.reordering import GOLDEN, OTHER_FORM, TWINS
-from pypto_op.twins.ties import nearest, shifted
+from pypto_op.twins.ties import RightAnswers, own_rounding, shifted
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class Reference:
     moved: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     unfit: str = ""  # why nothing can be compared with this answer, though it is one; "" where it can
     _known_bounds: dict[tuple[Policy, int], TwinBounds] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _known_right: dict[Any, RightAnswers] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _known_rounding: dict[tuple[str, int], torch.Tensor | None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -103,9 +107,11 @@ class Reference:
             right = [way[i] for way in ways]
             # A whole number is what the golden says, or what it says beyond a tie.
             answers = right if own.is_floating_point() else [own, *right, *(peers[i] for peers in twins)]
-            expected.append(nearest(mine, self._with_zero(mine, own, right[0], answers)))
-            for peers in twins if self.exact.others else ():
-                peers[i] = shifted(peers[i], right, expected[i])
+            expected.append(self._nearest((policy, i), mine, right[0], answers))
+            for name, peers in zip(named, twins, strict=True) if self.exact.others else ():
+                if (name, i) not in self._known_rounding:
+                    self._known_rounding[name, i] = own_rounding(peers[i], right)
+                peers[i] = shifted(peers[i], self._known_rounding[name, i], expected[i])
         return expected, [tuple(peers) for peers in twins]
 
     def _near(self, outputs: Outputs, close: Sequence[bool]) -> Outputs:
@@ -117,9 +123,9 @@ class Reference:
                 continue
             # Without a tie the golden in float64 is no second answer: that would double the tolerance.
             answers = [own, *(way[i] for way in ways if len(ways) > 1 or not own.is_floating_point())]
-            found = nearest(mine, self._with_zero(mine, own, ways[0][i], answers) if ways else answers)
+            found = self._nearest(("near", i), mine, ways[0][i] if ways else None, answers)
             if not own.is_floating_point() and bool((found != mine).any()):
-                found = nearest(mine, [*answers, *(run.outputs[i] for run in self._orders())])
+                found = self._nearest(("orders", i), mine, None, [*answers, *(run.outputs[i] for run in self._orders())])
             expected.append(found)
         return expected
 
@@ -128,9 +134,15 @@ class Reference:
         runs = [self.reordered(name) for name in ORDERS] if self.reordered else list(self.twins.values())
         return [run for run in runs if run.outcome is Outcome.OK and len(run.outputs) == len(self.native.outputs)]
 
-    @staticmethod
-    def _with_zero(mine: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, answers: list[torch.Tensor]) -> list[torch.Tensor]:
-        return [*answers, exact.new_zeros(exact.shape)] if zero_is_as_right(mine, own, exact) else answers
+    def _nearest(
+        self, key: tuple[Any, int], mine: torch.Tensor, exact: torch.Tensor | None, answers: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
+        """Return the nearest of the right answers of an output, the same ones for each candidate; zeros are one where they are."""
+        zero = exact is not None and zero_is_as_right(mine, self.native.outputs[key[1]], exact)
+        if (key, zero) not in self._known_right:
+            zeros = [exact.new_zeros(exact.shape)] if zero and exact is not None else []
+            self._known_right[key, zero] = RightAnswers([*answers, *zeros])
+        return self._known_right[key, zero].nearest(mine)
 
     def compared(
         self, policy: Policy, outputs: Outputs, names: Sequence[str]

@@ -60,7 +60,7 @@ class Case:
     @property
     def few(self) -> bool:
         """Whether the outputs are so few numbers that wrong ones may come within the tolerance by chance."""
-        return sum(tensor.numel() for tensor in self.outputs) <= _FEW
+        return sum(int(tensor.numel()) for tensor in self.outputs) <= _FEW
 
     @property
     def reloads(self) -> bool:
