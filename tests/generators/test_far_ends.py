@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import fresh
-from tests.generators.test_draws import placed, tensor, with_inputs
+from tests.generators.test_draws import made, placed, tensor, with_inputs
 from tests.generators.test_scalars_lists_and_pools import told_apart
 
 from pypto_op.documents.knobs import SCALE
@@ -70,3 +71,27 @@ def test_a_bound_that_only_a_share_next_to_1_reaches_is_tried_beside_one(tmp_pat
     assert beside["clip"] == 100.0 and beside["beta2"] == 1.0 - 2.0**-10, done.dropped
     assert told_apart(held, beside, "clip")
     assert not done.dropped
+
+
+@pytest.mark.parametrize(
+    ("said", "least"),
+    [
+        ({"y": "[0.5, 8]"}, ["y"]),
+        ({"y": {"row_length": "[0.1, 100]"}}, ["y"]),
+        ({"y": {"row_length": 1}}, []),
+        ({"y": "[0, 8]"}, []),
+        ({"x": "[1, 8]", "y": "[0.5, 8]"}, []),
+    ],
+)
+def test_what_divides_is_least_beside_each_end_of_a_scalar(tmp_path: Path, said: dict[str, Any], least: list[str]) -> None:
+    """Gradients that were held to 100 passed: only a short row beside the greatest scale leaves it."""
+    front = {"default_params": {"scale": 1.0}, "shape_constraints": ["0.1 <= scale <= 20"], "input_ranges": said}
+    ws = placed(tmp_path, [tensor("x"), tensor("y"), {"name": "scale", "shape": [], "dtype": "float32"}], **front)
+    cases = [case for case in suite_cases.cases(gather(ws)) if "beside_least" in case["id"]]
+    assert [case["scale"] for case in cases] == ([0.1, 20.0] if least else [])
+    for case in cases:
+        assert [*case["draw_zone"]] == least
+        drawn = made(ws, shape=case["shape"], draw_zone=case["draw_zone"])
+        low = 0.1 if "row_length" in str(said) else 0.5
+        size = drawn["y"].norm(dim=-1) if low == 0.1 else drawn["y"]
+        assert float(size.max()) <= 2.1 * low < float(drawn["x"].abs().max())

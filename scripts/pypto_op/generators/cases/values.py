@@ -98,8 +98,21 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: tiny(maker.sources)}) for shape in alike)):
             for dtype in dtypes:  # in bfloat16 such values may be all the same
                 maker.add(Level.L3, f"end_of_{name}", shape, dtype=dtype, knobs={name: end, **knobs})
+        if least := _at_least(maker.sources):
+            maker.add(Level.L3, f"end_of_{name}_beside_least", maker.ragged, dtype=wide, knobs={name: end, ZONE: least})
     for dtype in dtypes if scalar.may_be_zero() and not _refuses_zero(maker, name, scalar.default) else ():
         maker.add(Level.L3, f"zero_{name}", maker.ragged, dtype=dtype, knobs={name: 0.0})
+
+
+def _at_least(sources: Sources) -> dict[str, str]:
+    """Return the zone in which the tensors that SPEC.md keeps above 0 are about twice their least; none where all are such.
+
+    A quotient by one of them is largest there, beside others of ordinary size: what a kernel holds its outputs to shows.
+    """
+    said = {name: ranges.of(sources.spec.shape_constraints, name).low for name in sources.floating}
+    lengths = {name: rows.kept.low for name, rows in sources.spec.rows.items() if rows.measure == "length" and not rows.is_fixed}
+    found = [name for name, low in said.items() if max(low, lengths.get(name, 0.0)) > 0.0]
+    return dict.fromkeys(found, "tiny") if len(found) < len(said) else {}
 
 
 def _refuses_zero(maker: Maker, name: str, default: float) -> bool:

@@ -137,7 +137,7 @@ class Reference:
     def _nearest(
         self, key: tuple[Any, int], mine: torch.Tensor, exact: torch.Tensor | None, answers: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """Return the nearest of the right answers of an output, the same ones for each candidate; zeros are one where they are."""
+        """Return the nearest of the right answers of an output, the same for each candidate; zeros, where they are as right."""
         zero = exact is not None and zero_is_as_right(mine, self.native.outputs[key[1]], exact)
         if (key, zero) not in self._known_right:
             zeros = [exact.new_zeros(exact.shape)] if zero and exact is not None else []
