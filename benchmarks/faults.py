@@ -148,7 +148,10 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
 
 @functools.cache
 def _with_a_suite(op: str) -> Path:
-    """Return the operator's folder, or, where it has no suite, a copy that was given one; it goes with this process."""
+    """Return the operator's folder, or, where it has no suite, a copy that was given one; it goes with this process.
+
+    Nothing is tried on the golden, which takes half a minute: one case is judged, and would gain but a note of its power.
+    """
     source = home(op)
     if (source / "eval" / "adversarial_suite.json").is_file():
         return source
@@ -156,7 +159,7 @@ def _with_a_suite(op: str) -> Path:
     atexit.register(keeper.cleanup)
     root = Path(keeper.name) / "custom" / op
     shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
-    made = process.command(["harness", "new", str(root)], ROOT)
+    made = process.command(["harness", "new", "--no-rehearsal", str(root)], ROOT)
     if made.code != 0:
         raise click.ClickException(f"{op}: pypto-op harness new ended with {made.code}: {made.last_lines(3)}")
     return root

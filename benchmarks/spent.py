@@ -20,9 +20,8 @@ def main() -> None:
     except SystemExit as end:
         code = end.code
     launcher = sys.modules.get("pypto_op.backends.launcher")
-    times = os.times()
-    own = launcher.cpu_seconds() if launcher else sum(times[:2])
-    Path(sys.argv[1]).write_text(f"{own + sum(times[2:4]):.2f}", encoding="utf-8")
+    spent = launcher.cpu_seconds(children=True) if launcher else sum(os.times()[:4])
+    Path(sys.argv[1]).write_text(f"{spent:.2f}", encoding="utf-8")
     sys.exit(code)  # type: ignore[arg-type]
 
 

@@ -23,11 +23,10 @@ _OUTSIDE_TESTS = "processor_seconds_outside_tests"
 def spent(*, children: bool = True) -> float:
     """Return the processor seconds that this process and, unless told otherwise, its children have used so far."""
     launcher = sys.modules.get("pypto_op.backends.launcher")
-    own, ended = os.times()[:2], os.times()[2:4]
+    times = os.times()
     if not children:
-        return sum(own)
-    # The launcher's sum holds this process, too.
-    return (launcher.cpu_seconds() if launcher else sum(own)) + sum(ended) + program.spent()
+        return sum(times[:2])
+    return (launcher.cpu_seconds(children=True) if launcher else sum(times[:4])) + program.spent()
 
 
 class Account:

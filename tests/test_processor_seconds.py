@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.processor_seconds import SHOWN, Account, report_lines
+from tests.processor_seconds import SHOWN, Account, report_lines, spent
+
+from pypto_op.backends import launcher
 
 ROOT = Path(__file__).resolve().parents[1]
 BURN = "import time\nwhile time.process_time() < 0.5: pass"
@@ -57,6 +61,21 @@ def test_a_process_that_only_distributes_does_not_count_its_workers_again(dist: 
     subprocess.run([sys.executable, "-c", BURN], check=True)
     account.pytest_sessionfinish()
     assert (account.outside[-1] >= 0.4) is counted, account.outside
+
+
+def test_a_session_that_is_a_child_of_this_process_counts_once() -> None:
+    """A device's session is one: the kernel hands its time up, and the launcher has it, too."""
+    ours, far = socket.socketpair()
+    pipes = [os.pipe() for _ in range(3)]
+    before = spent()
+    burn = f"{BURN.replace('0.5', '0.2')}\nprint(flush=True)\ntime.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    with process.stdout, far:
+        launcher.Launched(process.pid, False, ours, *(read for read, _ in pipes), process).end()
+    for _, write in pipes:
+        os.close(write)
+    assert 0.15 <= spent() - before < 0.35
 
 
 def test_no_module_of_tests_loads_a_large_package_at_collection() -> None:

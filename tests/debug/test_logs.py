@@ -138,6 +138,14 @@ def test_every_row_of_the_table_is_seen_in_a_log() -> None:
     assert SYMPTOMS.keys() == {row["id"] for row in environment.symptoms()}
 
 
+@pytest.fixture
+def small_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some checks look for a header through the whole home folder, in which a hundred thousand files may lie."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.usefixtures("small_home")
 @pytest.mark.parametrize("name", SYMPTOMS)
 def test_a_symptom_has_recipe_and_check(tmp_path: Path, name: str) -> None:
     log = tmp_path / "log.txt"
@@ -157,6 +165,7 @@ def test_a_row_is_of_entries_that_lead_to_this_skill() -> None:
 
 
 @pytest.mark.parametrize("log", [log for log in all_logs() if log.skill == "pypto-environment-setup"], ids=lambda log: log.name)
+@pytest.mark.usefixtures("small_home")
 @pytest.mark.slow
 def test_what_diagnose_sends_here_is_a_symptom_here(tmp_path: Path, log: DeviceLog) -> None:
     """One table: whatever `diagnose` calls a fault of the machine has a recipe and a check."""

@@ -61,7 +61,9 @@ class Launched:
         else:
             _ask_then_kill(self.warden)
         if self.process is not None:
+            before = _of_children()
             self.process.wait()
+            _handed_up.append(_of_children() - before)
         self.channel.close()
         for descriptor in (self.stdout, self.stderr, self.report):
             with contextlib.suppress(OSError):
@@ -213,6 +215,9 @@ class KeptZygote(Zygote):
 _spent: list[float] = []
 """Processor time of each session that has ended."""
 
+_handed_up: list[float] = []
+"""What of it the kernel counts for this process's children, too: of sessions that were processes of their own."""
+
 _shared: dict[str, Zygote] = {}
 _shared_lock = threading.Lock()
 
@@ -240,10 +245,19 @@ def living_zygotes() -> list[int]:
     return [zygote.pid for zygote in living()]
 
 
-def cpu_seconds() -> float:
-    """Return the processor time of this process, its zygotes and its ended sessions: a figure that load hardly changes."""
+def cpu_seconds(*, children: bool = False) -> float:
+    """Return the processor time of this process, its zygotes and its ended sessions: a figure that load hardly changes.
+
+    Args:
+        children: with that of every other child that was waited for.
+    """
     own = (os.getpid(), *living_zygotes())
-    return sum(_spent) + sum(processes.cpu_seconds(one, collected=False) for one in own)
+    known = sum(_spent) + sum(processes.cpu_seconds(one, collected=False) for one in own)
+    return known + (_of_children() - sum(_handed_up) if children else 0.0)
+
+
+def _of_children() -> float:
+    return sum(os.times()[2:4])
 
 
 def start_alone(document: dict[str, Any], variables: dict[str, str]) -> Launched:

@@ -172,8 +172,9 @@ def _files_below(folder: Path, pattern: str) -> list[Path]:
     """
     parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.replace("**/", "\0").split("\0")]
     ends = re.compile("/" + "(?:[^/]+/)*".join(parts) + r"\Z")
-    places = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    return sorted(path for path in places if ends.search(path.as_posix()))
+    # A home folder holds a hundred thousand files: only what is found becomes a `Path`.
+    places = (f"{place}/{name}" for place, _, names in os.walk(folder) for name in names)
+    return sorted(Path(place) for place in places if ends.search(place))
 
 
 def _joined(export: Mapping[str, Any], folder: str) -> str:

@@ -149,7 +149,7 @@ def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
     from_log = [hit for hit in hits if hit.from_log]
     undecided: list[str] = []
     if kernel is None:
-        asking = [found for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
+        asking = [found for found in entries() if any(row.asks_kernel and _log_holds(row, log) for row in found.evidence)]
         undecided = [found.id for found in asking if all(found is not hit.entry for hit in from_log)]
     return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided), log.notes)
 
