@@ -134,6 +134,18 @@ def test_data_and_modules_come_along_and_a_missing_function_is_added(tmp_path: P
     assert {path.name for path in (tmp_path / "op").iterdir()} == {"some_task_torch.py", "IMPORT.md", "helping.py", "sizes.json"}
 
 
+@pytest.mark.slow
+def test_data_that_is_named_after_the_tasks_own_file_is_found_by_the_copy_too(tmp_path: Path) -> None:
+    (tmp_path / "7_Some_Task.json").write_text("[6, 10]")
+    text = lab.task("return x + 1", "[torch.randn(*json.load(open(os.path.splitext(__file__)[0] + '.json')))]")
+    file = written(tmp_path, "import json, os\n" + text)
+    found = command("triton", "import", file, "--dir", tmp_path / "op", "--json").report
+    assert found["arguments"][0]["here"]["shape"] == [6, 10]
+    (tmp_path / "7_Some_Task.json").write_text("[60, 100]")
+    found = command("triton", "import", file, "--dir", tmp_path / "op", "--json").report
+    assert any("sizes stand in 7_Some_Task.json" in line for line in found["untested"]), "no --set could change them"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -194,6 +206,28 @@ def test_a_number_stays_where_the_task_does_not_run_with_half_of_it(tmp_path: Pa
     found = command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", "--json").report
     assert found["arguments"][0]["here"]["shape"] == [2, 4096] and not found["small_enough"]
     assert any("as small as wished" in line for line in found["untested"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "forward",
+    ["x.clone().index_put_((places,), rows)", "x.index_copy(0, places, rows)", "x.index_add(0, places, rows)"],
+)
+def test_places_stay_within_the_rows_that_they_name(forward: str, tmp_path: Path) -> None:
+    """Without memory an index that left its rows is not seen, so rows and places may be halved apart."""
+    text = lab.task(
+        f"return {forward}",
+        "[torch.zeros(10000, 1024), torch.randint(0, 10000, (2048,)), torch.rand(2048, 1024)]", of="x, places, rows",
+    )  # fmt: skip
+    found = command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", "--json").report
+    assert found["small_enough"] and max(number["here"] for number in found["numbers"]) <= 64
+
+
+@pytest.mark.slow
+def test_what_goes_into_a_large_weight_of_the_class_becomes_small_all_the_same(tmp_path: Path) -> None:
+    text = lab.task("return self.table(x)", "[torch.randint(0, 100, (512, 128))]", init="self.table = nn.Embedding(100000, 32)")
+    found = command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", "--json").report
+    assert not found["small_enough"] and 1024 < found["largest_input_or_output"] <= 4096
 
 
 @pytest.mark.slow

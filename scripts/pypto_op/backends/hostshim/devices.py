@@ -21,7 +21,10 @@ AWAY = {"npu"}
 _DEVICE_OF = torch.Tensor.device.__get__
 _NPU = torch.device("privateuseone", 0)
 """Where a tensor with a layout says it is: only a device has layouts, so scripts ask for the device before the layout."""
-_LIBRARIES = ("torch", "pypto", "numpy", "pypto_op")
+_LIBRARIES = ("torch", "pypto", "numpy", "pypto_op", "triton")
+CUDA = torch.device("cuda", 0)
+SAYS: list[torch.device] = []
+"""Where every tensor says it is, and what each device that is away is, to files that ask; empty: the CPU."""
 
 _RealGenerator = torch.Generator
 
@@ -46,13 +49,17 @@ class HostDevices(TorchFunctionMode):
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
         if func == _DEVICE_OF:
-            if formats.is_tagged(args[0]) and _caller().partition(".")[0] not in _LIBRARIES:
-                return _NPU
+            asked = SAYS or formats.is_tagged(args[0])
+            if asked and _caller().partition(".")[0] not in _LIBRARIES:
+                return (*SAYS, _NPU)[0]
             return ON_DEVICE if draws.is_put(args[0]) else func(*args)
         if func is torch.Tensor.cpu and formats.is_tagged(args[0]):
             return args[0].view_as(args[0])
         if func is torch.device and args and (to_host(args[0]) is ON_DEVICE or type(args[0]) is int):
-            return func(*args) if _caller() == "torch" else ON_DEVICE  # `get_device_module`
+            caller = _caller()
+            if caller == "torch":  # `get_device_module`
+                return func(*args)
+            return ON_DEVICE if caller.partition(".")[0] in _LIBRARIES else (*SAYS, ON_DEVICE)[0]
         if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
             args = (args[0], ON_DEVICE, *args[2:])
         args = tuple(map(to_host, args))
@@ -73,7 +80,10 @@ class HostDevices(TorchFunctionMode):
 
 def _caller() -> str:
     """Return the module of the code that asks: libraries are told the truth where it matters to them."""
-    return str(sys._getframe(2).f_globals.get("__name__", ""))
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name == "__torch_function__":  # another mode, which hands on what is asked
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", ""))
 
 
 _TOP_K = {torch.topk, torch.Tensor.topk}

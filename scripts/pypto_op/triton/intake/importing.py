@@ -74,8 +74,9 @@ def import_task(file: Path, request: Request = Request()) -> dict[str, Any]:  # 
             left = max(1.0, request.timeout - (time.monotonic() - begin))
             drawn = None if request.gpu else _drawn(project, place, left, request)
         except Told as told:
-            raise _fails(told, project, file) from None
-        result = _result(file, name, folder, found, changes, drawn, request)
+            raise _fails(told, project, file, settable=bool(sites)) from None
+        smaller = page.smaller(project.data_files(), settable=bool(sites))
+        result = _result(file, name, folder, found, changes, drawn, request, smaller)
         (project.folder / page.NAME).write_text(page.render(result), encoding="utf-8")
         shutil.copytree(project.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_debug", "__pycache__"))
     return result
@@ -182,13 +183,16 @@ def _drawn(project: Project, place: Place, left: float, request: Request) -> dic
     return {"total": total, **found[0]}
 
 
-def _fails(told: Told, project: Project, file: Path) -> TaskFails:
+def _fails(told: Told, project: Project, file: Path, *, settable: bool) -> TaskFails:
     words = " ".join(told.message.split())[:400].replace(f"{project.folder}/", "")
+    smaller = page.smaller(project.data_files(), settable=settable)
     remedies = {
-        "Timeout": "give it more time (--timeout) or smaller numbers (--set NAME=N)",
-        "OutOfMemory": "give it smaller numbers (--set NAME=N) or more memory (--memory_mb)",
+        "Timeout": f"give it more time (--timeout); {smaller}",
+        "OutOfMemory": f"give it more memory (--memory_mb); {smaller}",
     }
-    remedy = remedies.get(told.error_type, "mend the task; with --set NAME=N you choose its numbers")
+    remedy = remedies.get(
+        told.error_type, "mend the task; with --set NAME=N you choose its numbers" if settable else "mend the task"
+    )
     said = with_kind(told.error_type, words)
     return TaskFails(f"the task does not run (what ran is a copy, line by line): {said}", file=file, remedy=remedy)
 
@@ -201,6 +205,7 @@ def _result(
     changes: dict[Site, int],
     drawn: dict[str, Any] | None,
     request: Request,
+    smaller: str,
 ) -> dict[str, Any]:
     before, after = found["natural"], found["size"]
     result: dict[str, Any] = {
@@ -215,6 +220,7 @@ def _result(
             for word, old, new in zip(found["arguments"], found["inputs_before"], found["inputs"], strict=False)
         ],
         "elements": {"public": before["elements"], "here": after["elements"]},
+        "largest_input_or_output": after["data"] or after["elements"],
         "flops": {"public": before["flops"], "here": after["flops"]},
         "small_enough": bool(found["fits"]),
         "cases": 1,
@@ -227,5 +233,5 @@ def _result(
         tensors = [tensor for tensor in tensors_of(drawn["inputs"]) if tensor.is_floating_point() and tensor.numel()]
         signs = [str(i) for i, tensor in enumerate(tensors) if bool((tensor >= 0).all()) or bool((tensor <= 0).all())]
         signs = signs if len(signs) == len(tensors) else []
-    result["untested"] = page.untested(result, one_sign=bool(signs), draws=found["draws"], gpu=request.gpu)
+    result["untested"] = page.untested(result, one_sign=bool(signs), draws=found["draws"], gpu=request.gpu, smaller=smaller)
     return result

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 NAME = "IMPORT.md"
 _OFFSETS = 1 << 31
 
 
-def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) -> list[str]:
+def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool, smaller: str) -> list[str]:
     """Return sentences on what no verdict of this folder shows."""
     said: list[str] = []
     if draws:
@@ -17,7 +18,7 @@ def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) 
             "Everything: the task's forward draws random numbers, which an implementation's forward may not, so no kernel can be "
             "verified against it. Draw them in get_inputs and hand them over."
         )
-    before, here = result["elements"]["public"], result["elements"]["here"]
+    before, here = result["elements"]["public"], result["largest_input_or_output"]
     if result["numbers"]:
         largest = max(result["numbers"], key=lambda number: number["public"])
         said.append(
@@ -28,9 +29,7 @@ def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) 
         if before >= _OFFSETS:
             said.append(f"Offsets beyond 32 bits: the public task's largest tensor has {before} elements.")
     if not gpu and not result["small_enough"]:
-        said.append(
-            "The task could not be made as small as wished, so the interpreter may take long; --set NAME=N sets a number."
-        )
+        said.append(f"The task could not be made as small as wished, so the interpreter may take long; {smaller}.")
     if one_sign:
         said.append(
             "Inputs of the other sign: every float input of the task has one sign, so a kernel wrong for the other passes."
@@ -43,6 +42,13 @@ def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) 
         else "Alignment, shortage of registers or shared memory, and speed: the interpreter sees none of them."
     )
     return said
+
+
+def smaller(data: list[Path], *, settable: bool) -> str:
+    """Return how a user makes the task smaller: its numbers can be set, or its sizes stand in a data file, or in its code."""
+    if settable:
+        return "--set NAME=N gives it a smaller number"
+    return f"its sizes stand in {data[0].name}: write smaller ones there" if data else "write smaller sizes into its code"
 
 
 def render(result: dict[str, Any]) -> str:

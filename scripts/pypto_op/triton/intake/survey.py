@@ -71,6 +71,9 @@ class Survey:
         if not message["keep"]:
             start = natural.size if not fixed else self._seen(replaced(text, fixed)).size
             found = smaller(sites, fixed, start, budget, tried)
+            if not budget.holds(tried(found) or start):
+                other = smaller(sites, fixed, start, budget, tried, together=True)
+                found = other if (tried(other) or start).below(tried(found) or start) else found
         after = self._seen(replaced(text, found)) if found else natural
         chosen = {str(sites.index(site)): value for site, value in found.items()}
         return {
@@ -121,7 +124,8 @@ class Survey:
             if device == "meta":
                 raise _WithoutMemory(elements, failure, given) from None
             raise failure from None
-        size = Size(max([elements, *(leaf.numel() for leaf in tensors_of(outputs))]), flops)
+        data = max((tensor.numel() for tensor in [*tensors_of(inputs), *tensors_of(outputs)]), default=0)
+        size = Size(max(elements, data), flops, data=data)
         if device == "meta" and size.elements <= _RUN_FOR_REAL and flops <= _FLOPS_FOR_REAL:  # an index out of range, say
             return self._run(text, "cpu")
         self._runs_on_meta |= device == "meta"

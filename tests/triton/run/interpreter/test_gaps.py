@@ -12,7 +12,7 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
+def mixed_kernel(x_ptr, out_ptr, n, factor, wanted, unwanted, BLOCK: "'tl.constexpr'"):
     offsets = tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
@@ -20,9 +20,9 @@ def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
     positive = (x > 0) and mask
     far = (x > 1) or (x < -1)
     near = not (x > 1) and not (x < -1)
-    if not n > BLOCK:
+    if wanted and not n > BLOCK:
         found = tl.where(positive, rounded, 0.0) + tl.where(far, x, 0.0) + tl.where(near, 1.0, 0.0)
-        tl.store(out_ptr + offsets, found, mask=mask)
+        tl.store(out_ptr + offsets, tl.where(unwanted, 0.0, found), mask=mask & wanted)
 """
 
 
@@ -30,7 +30,7 @@ def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
 def test_a_kernel_that_the_compiler_takes_runs(place: Path) -> None:
     reference = "return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 1.0)"
     task = lab.task(reference, "[torch.randn(61)]")
-    forward = "out = torch.empty_like(x)\nmixed_kernel[(1,)](x, out, 61, 2.5, BLOCK=64)\nreturn out"
+    forward = "out = torch.empty_like(x)\nmixed_kernel[(1,)](x, out, 61, 2.5, x is not None, x is None, BLOCK=64)\nreturn out"
 
     result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=KERNEL)))
 

@@ -66,6 +66,14 @@ ROWS = {
         '    return run(tanh_kernel, x, torch.empty(4, 8, device="cuda"))',
         "",
     ),
+    "cuda_by_its_device": (
+        "return torch.tanh(x)", X, "[]", "None",
+        'assert x.device.type == "cuda" and "cuda" in str(x.device) and not x.is_cpu\n'
+        'assert x.device == torch.device("cuda", x.device.index)\n'
+        'with torch.cuda._DeviceGuard(x.device.index), torch.cuda.device_of(x):\n'
+        '    return run(tanh_kernel, x.to(x.device), torch.empty(4, 8, device=x.device))',
+        "",
+    ),
     "asked_of_the_driver": (
         "return torch.tanh(x)", X, "[]", "None",
         'n = triton.runtime.driver.active.utils.get_device_properties(torch.npu.current_device())["num_vectorcore"]\n'

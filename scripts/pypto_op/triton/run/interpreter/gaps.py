@@ -3,6 +3,7 @@
 Seen in triton 3.7.1:
 
 - a float argument stays a Python float, which has no `.to`; compiled, it is a float32 scalar;
+- `True` and `False` (`bias is not None`) are held in 32 bits, which the interpreter itself refuses; compiled, they are an int1;
 - an annotation that says constexpr in other words (`"tl.constexpr"` below `from __future__ import annotations`) is not known;
 - `a and b` on blocks yields `b`, since every block counts as true, and `not a` is False; compiled, they are `a & b` and the
   opposite of `a`, element by element;
@@ -26,10 +27,13 @@ def mend() -> None:
 
     convert, start = interpreter._implicit_cvt, interpreter.GridExecutor.__init__
 
+    scalars = {float: (np.float32, tl.float32), bool: (np.bool_, tl.int1)}
+
     def converted(arg: Any) -> Any:
-        if type(arg) is not float:
+        if type(arg) not in scalars:
             return convert(arg)
-        return tl.core.tensor(interpreter.TensorHandle(np.array([arg], dtype=np.float32), tl.float32), tl.float32)
+        held, dtype = scalars[type(arg)]
+        return tl.core.tensor(interpreter.TensorHandle(np.array([arg], dtype=held), dtype), dtype)
 
     def started(self: Any, fn: Any, *args: Any, **kwargs: Any) -> None:
         start(self, fn, *args, **kwargs)

@@ -2,6 +2,7 @@
 
 Tasks of public suites make their inputs with `.cuda()`, implementations say `device="cuda"`, assert `x.is_cuda` and size
 their grids by the number of cores. None of that is wrong, so it must run here; the NPU's counterpart is `backends.hostshim`.
+`x.device` is `cuda:0` to them, as `x.is_cuda` is True: a wrapper that refuses other kinds of devices is right on a GPU.
 `torch.cuda.is_available()` stays False.
 """
 
@@ -30,8 +31,11 @@ def install() -> None:
     tensor: Any = torch.Tensor
     tensor.cuda = torch.nn.Module.cuda = tensor.npu  # type: ignore[method-assign]
     tensor.is_cuda = property(lambda self: True)
+    tensor.is_cpu = property(lambda self: False)
+    devices.SAYS[:] = [devices.CUDA]
     for name in (*_SHARED, *draws.functions()):
         setattr(torch.cuda, name, getattr(torch.npu, name))  # type: ignore[attr-defined]
+    torch.cuda._DeviceGuard = torch.cuda.device_of = torch.npu.device  # type: ignore[attr-defined, misc]
     properties = SimpleNamespace(multi_processor_count=_CORES, name="CPU", major=0, minor=0, total_memory=1 << 36)
     torch.cuda.get_device_properties = lambda device=None: properties  # type: ignore[assignment, return-value]
     torch.cuda.get_device_capability = lambda device=None: (0, 0)

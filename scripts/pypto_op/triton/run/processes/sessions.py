@@ -91,20 +91,14 @@ class _Session(WorkerSession):
             raise Told("Forbidden", f"the answer is damaged: {error}", Outcome.FORBIDDEN) from None
 
 
-class TaskSession(_Session):
-    """The process that holds the task."""
+class _OfTask(_Session):
+    """A process that runs a copy of the task, which finds its data under every name that it may ask for."""
 
-    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
-        super().__init__(project, place, limits, project.task, "pypto_op.triton.run.processes.roles:task", {})
+    def __init__(self, project: Project, place: Place, limits: Limits, role: str, more: dict[str, Any]) -> None:
+        super().__init__(project, place, limits, project.task, role, more)
         staged = project.stage_task(self.scratch / "task")
-        numbers = literals.numbers_of([project.task, *project.own_files()])
-        document = {
-            **self._wanted,
-            "numbers": numbers,
-            "file": str(staged),
-            "enclosure": enclosure_document(self.scratch, [], trusted=True),
-        }
-        self.plan = Plan(document, place.start)
+        enclosure = enclosure_document(self.scratch, [], trusted=True)
+        self.plan = Plan({**self._wanted, "file": str(staged), "enclosure": enclosure}, place.start)
 
     def _tell(self, message: dict[str, Any], value: Any = None) -> tuple[Any, RunResult, dict[str, Any]]:
         try:
@@ -112,6 +106,14 @@ class TaskSession(_Session):
         except Told as told:  # the task lies elsewhere while it runs
             words = told.message.replace(f"{self.scratch}/task", str(self.project.folder)) + _REMEDIES.get(told.error_type, "")
             raise Told(told.error_type, words, told.outcome) from None
+
+
+class TaskSession(_OfTask):
+    """The process that holds the task."""
+
+    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+        numbers = literals.numbers_of([project.task, *project.own_files()])
+        super().__init__(project, place, limits, "pypto_op.triton.run.processes.roles:task", {"numbers": numbers})
 
     def open(self, seed: int) -> int | None:
         """Start a pass over the cases; return how many there are, None if only the end will tell."""
@@ -190,12 +192,11 @@ class TaskSession(_Session):
         return self._tell({"call": "time", **message})[2]
 
 
-class SurveySession(_Session):
+class SurveySession(_OfTask):
     """The process that runs a public task while its sizes are looked for (`triton.intake.survey`)."""
 
     def __init__(self, project: Project, place: Place, limits: Limits) -> None:
-        super().__init__(project, place, limits, project.task, "pypto_op.triton.intake.survey:Survey", {})
-        self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, [], trusted=True)}, place.start)
+        super().__init__(project, place, limits, "pypto_op.triton.intake.survey:Survey", {})
 
     def survey(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return what the survey found (`Survey`)."""
