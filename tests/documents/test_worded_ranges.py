@@ -31,6 +31,8 @@ READ = [
     ("ranges from -4 to 0", "-4 <= x, x <= 0"),
     ("between −30 and zero", "-30 <= x, x <= 0"),
     ("they never exceed 30", "x <= 30"),
+    ("1 by default, from 0 (frozen) to 100", "0 <= x, x <= 100"),
+    ("between 0 (nothing stays) and 1 (all stays)", "0 <= x, x <= 1"),
     ("does not exceed 30, and is not below -30", "-30 <= x, x <= 30"),
     ("in (0, 1]", "0 < x, x <= 1"),
     ("smaller than 2**-3", "x < 0.125"),
@@ -78,6 +80,8 @@ NOT_READ = [
     "rows between 1 and 8",
     "what the norm of x / 4 never exceeds 1 by",
     "at most ten per step",
+    "from 0 (exclusive) to 100",
+    "from 1 (or -1 for none) to 9",
 ]
 SILENT = [
     "activations, contiguous",
@@ -114,8 +118,11 @@ def told(meaning: str, sentence: str = "", dtype: str = "float32", shape: str = 
     return worded_ranges.of(body(meaning, "", sentence, dtype, shape), front).get("x", worded_ranges.Worded())
 
 
-def other(meaning: str, of_r: str) -> worded_ranges.Worded:
-    return worded_ranges.of(body(meaning, of_r), {}).get("r", worded_ranges.Worded())
+def other(meaning: str, of_r: str, was: str = "", now: str = "") -> worded_ranges.Worded:
+    """Return what is said of r; `now` stands for `was` in its row."""
+    text = body(meaning, of_r)
+    row = next(line for line in text.splitlines() if line.startswith("| r |"))
+    return worded_ranges.of(text.replace(row, row.replace(was, now)), {}).get("r", worded_ranges.Worded())
 
 
 def body(of_x: str, of_r: str, sentence: str = "", dtype: str = "float32", shape: str = "[S, P]") -> str:
@@ -190,12 +197,29 @@ def test_numbers_that_stand_once_are_read_or_told(meaning: str, read: bool) -> N
 
 def test_of_several_rows_nobody_knows_in_which_a_number_stands_once() -> None:
     assert told("all different", dtype="int32").unread
+    assert told("experts of each token, none named twice", dtype="int32").unread
+
+
+@pytest.mark.parametrize("meaning", ["experts, no row names one twice", "distinct within each row", "no repeats in a row"])
+def test_numbers_that_stand_once_in_each_row_are_read(meaning: str) -> None:
+    """Lists of experts were drawn with one of them twice, and nobody was told."""
+    found = told(meaning, dtype="int32")
+    assert found.rows == Rows(distinct=True) and not found.unread
 
 
 def test_likewise_says_what_the_row_above_says() -> None:
     assert other("between 0 and 8", "r's partner, likewise").said == ("0 <= r", "r <= 8")
     assert str(other("no row is longer than 100", "likewise, contiguous").rows.kept) == "[0, 100]"
     assert other("usually below 8", "likewise").unread and not other("activations", "likewise, contiguous").unread
+
+
+def test_likewise_beside_another_shape_says_the_limits_of_values() -> None:
+    """The state before the first token was drawn above what "likewise" allowed, and nobody was told."""
+    assert other("never above 60 in magnitude", "what came before; likewise", "[S, P]", "[P]").said == ("-60 <= r", "r <= 60")
+    assert other("never above 60 in magnitude", "likewise", "[S, P] | float32", "[P] | int32").unread
+    assert other("never above 60", "likewise", "[S, P]", "[]").unread
+    kept = other("no row is longer than 100", "likewise", "[S, P]", "[P]")
+    assert kept.unread and kept.rows == Rows()
 
 
 @pytest.mark.parametrize("meaning", SILENT)

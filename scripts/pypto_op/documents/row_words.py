@@ -51,8 +51,15 @@ _DISTINCT = re.compile(
     r"(?:all\s+)?differ(?:\s+from\s+(?:one\s+another|each\s+other|\w+\s+to\s+\w+))?|(?:each|all)(?:\s+\w+)?\s+at\s+most\s+once",
     re.I,
 )
+_DISTINCT_IN_ROWS = re.compile(
+    r"no\s+row\s+(?:ever\s+)?(?:names?|has|holds?|contains?|takes?|uses?|picks?|gets?)\s+"
+    r"(?:one|any|it|the\s+same(?:\s+\w+)?|an?\s+\w+)\s+(?:twice|more\s+than\s+once)|"
+    r"(?:(?:all|are|always|pairwise)\s+)*(?:distinct|unique|different)\s+(?:with)?in\s+(?:a|each|every|one)\s+row|"
+    r"(?:no|without)\s+(?:any\s+)?(?:duplicates|repetitions?|repeats)\s+(?:with)?in\s+(?:a|any|each|one)\s+row",
+    re.I,
+)
 _REPEATED = re.compile(
-    r"\b(?:distinct|unique|no\s+two|duplicates?|permutations?|pairwise|all\s+different|repeated|repetitions?|at\s+most\s+once|differs?)\b",
+    r"\b(?:distinct|unique|no\s+two|duplicates?|permutations?|pairwise|all\s+different|twice|more\s+than\s+once|repeated|repetitions?|at\s+most\s+once|differs?)\b",
     re.I,
 )
 _NO_NEGATION = re.compile(r"^(?:(?:is|are|gets?|becomes?|can be|may be|must be|ever)\s+)*", re.I)
@@ -82,7 +89,12 @@ def clause(text: str) -> Rows | None:
 
 def of_numbers(text: str) -> Rows | None:
     """Return that no whole number stands twice in a row, where a clause says so; None where it says, or holds, something else."""
-    return Rows(distinct=True) if _DISTINCT.fullmatch(text) else None
+    return Rows(distinct=True) if _DISTINCT.fullmatch(text) else of_numbers_in_rows(text)
+
+
+def of_numbers_in_rows(text: str) -> Rows | None:
+    """Return the same of several rows, where a clause says that it means each of them: else nobody knows in which."""
+    return Rows(distinct=True) if _DISTINCT_IN_ROWS.fullmatch(text) else None
 
 
 def is_hint_of_numbers(text: str) -> bool:
@@ -115,8 +127,7 @@ class Reader:
 
 OF_FLOATS = Reader(clause, is_hint)
 OF_NUMBERS = Reader(of_numbers, is_hint_of_numbers, True)
-OF_NUMBERS_IN_ROWS = Reader(lambda text: None, is_hint_of_numbers)
-"""Of several rows nobody knows whether none stands twice in each of them, or in all together."""
+OF_NUMBERS_IN_ROWS = Reader(of_numbers_in_rows, is_hint_of_numbers, True)
 OF_NONE = Reader(lambda text: None, lambda text: False)
 
 

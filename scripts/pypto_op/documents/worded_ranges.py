@@ -23,6 +23,12 @@ from pypto_op.python_text import names_in
 
 _INTERVAL = r"[\[(][^,\[\]()]+,[^,\[\]()]+[\])]"
 _PARTS = re.compile(rf"(?P<whole>{_INTERVAL})|[;:(),]|(?<!\.)\.(?=\s|$)")
+_REMARK = re.compile(
+    r"(?<=\w)\s*\((?![^()]*\b(?:exclu\w*|open|not|never|without|or|and|but|above|below|beyond)\b)[a-z][a-z' -]*\)"
+    r"(?=\s+(?:up to|to|and|through|until)\s+\S)",
+    re.I,
+)
+"""What an end means, in brackets before the other end: "from 0 (frozen) to 100". "(exclusive)" says more of the end."""
 _SENTENCES = re.compile(r"(?<!\.)\.(?=\s|$)|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")
 _BULLET = re.compile(r"^(?:[-*+]|\d+\.)\s+")
 _HEDGES = re.compile(
@@ -148,8 +154,8 @@ def _clauses(body: str) -> list[tuple[str, port_table.Row, list[Clause]]]:
         of_rows = row_words.reader(row.shape, port_table.dtype_of(name, table))
         meaning = re.sub(rf"\b(?:the )?{name}(?=\s)(?! [-+*/=])", "it", row.meaning)
         clauses = list(_of_cell(meaning, {"it", name}, symbols, of_rows))
-        if found and found[-1][1].shape == row.shape:
-            clauses += _of_the_one_above(meaning, found[-1][2])
+        if found:
+            clauses += _of_the_one_above(meaning, _carried(found[-1], name, table))
         clauses += [one for sentence in sentences for one in _of_sentence(sentence, name, table, symbols)]
         if of_rows is row_words.OF_FLOATS:
             clauses += [one for sentence in sentences for one in _of_rows(sentence, name, table)]
@@ -174,6 +180,19 @@ def _of_cell(meaning: str, own: Collection[str], symbols: Collection[str], of_ro
             yield part, (None if is_hedged or (others and not of_rows.stands) else kept[part]) or Rows()
         elif limits or limit_words.is_hint(part):
             yield part, None if is_hedged or others else limits
+
+
+def _carried(above: tuple[str, port_table.Row, list[Clause]], name: str, table: Mapping[str, port_table.Row]) -> Iterator[Clause]:
+    """Yield what "likewise" repeats of the row above: all beside the same shape, else limits of values of the same kind alone."""
+    other, row, clauses = above
+    is_whole = [port_table.dtype_of(one, table).startswith(("int", "uint")) for one in (other, name)]
+    is_alike = is_whole[0] == is_whole[1] and (row.shape == "[]") == (table[name].shape == "[]")
+    for text, limits in clauses:
+        of_rows = isinstance(limits, Rows)
+        if row.shape == table[name].shape or (is_alike and not of_rows):
+            yield text, limits
+        else:
+            yield text, Rows() if of_rows else None
 
 
 def _of_the_one_above(meaning: str, above: Iterable[Clause]) -> Iterator[Clause]:
@@ -239,8 +258,8 @@ def _seems_about(sentence: str, name: str) -> bool:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what stands between commas, colons and brackets, but for those of an interval."""
-    at = 0
+    """Yield what stands between commas, colons and brackets, but for those of an interval and of a remark within a limit."""
+    text, at = _REMARK.sub("", text), 0
     for cut in (*_PARTS.finditer(text), None):
         if cut is None or not cut["whole"]:
             part = re.sub(r"^\s*(?:and|but)\s+", "", text[at : cut.start() if cut else None]).strip()
