@@ -38,6 +38,7 @@ class Case:
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value, or the same for every seed
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
+    bounded: bool = False  # operators of the reference changed nothing on the task's own inputs (`idle`)
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     constants: list[str] = field(default_factory=list)  # constants that hold several values, the same for every seed
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
@@ -80,6 +81,7 @@ class Case:
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
         """Note what the reference and the implementation say of themselves in the first pass."""
         self.filled, self.buffers = list(reference.get("filled", ())), list(reference.get("buffers", ()))
+        self.bounded = bool(reference.get("idle"))
         self.masks, self.redrawn = bool(reference.get("masks")), bool(reference.get("redrawn"))
         self.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
         self.given = [(place, value, name) for place, value, name in reference.get("given", ())]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run.inputs import constructor, whole
+from pypto_op.triton.run.inputs import constructor, skewed, whole
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.processes.sessions import Answered, CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
@@ -44,24 +44,27 @@ class Ignored:
         for case, seed in itertools.islice(self._opened(lambda case: bool(case.given)), 1):
             fractions = [number for number in case.given if isinstance(number[1], float)]
             changes = {place: [constructor.others(value)[0]] for place, value, _ in fractions}
-            at_once = len(fractions) > 1 and self._is_right(case, changes, seed)
-            for number in [number for number in case.given if not (at_once and number in fractions)]:
-                with contextlib.suppress(ReferenceFailed):
-                    if case.judgement.ok:
-                        self._given(case, number, seed)
+            for move in [*constructor.INPUTS][: 1 + case.bounded]:
+                at_once = len(fractions) > 1 and self._is_right(case, move, changes, seed)
+                wanted = case.given if move == constructor.MOVE else fractions
+                for number in [number for number in wanted if not (at_once and number in fractions)]:
+                    with contextlib.suppress(ReferenceFailed):
+                        if case.judgement.ok:
+                            self._given(case, move, number, seed)
 
-    def _is_right(self, case: Case, changes: Mapping[str, Sequence[float]], seed: int) -> bool:
+    def _is_right(self, case: Case, move: str, changes: Mapping[str, Sequence[float]], seed: int) -> bool:
         """Whether the implementation is right with such numbers; not where the reference does not take them."""
         with contextlib.suppress(ReferenceFailed, Told):
-            given, reference = self._asked(case, seed, constructor.MOVE, changes)
+            given, reference = self._asked(case, seed, move, changes)
             return not reference.get("same") and self._right(given, reference, self._candidate.run(given, seed, later=True), seed)
         return False
 
-    def _given(self, case: Case, number: constructor.Number, seed: int) -> None:
+    def _given(self, case: Case, move: str, number: constructor.Number, seed: int) -> None:
+        """Judge a call with another number; far away, where rounding is magnified, only one that is ignored is spoken of."""
         place, value, _ = number
-        ways = [(constructor.MOVE, other, {place: [other]}) for other in constructor.others(value)]
-        found = self._wrong(case, ways, seed)
-        if found is not None:
+        ways = [(move, other, {place: [other]}) for other in constructor.others(value)]
+        found = self._wrong(case, ways, seed, own=skewed.FAR if move == constructor.FAR else "")
+        if found is not None and (found[1] or move == constructor.MOVE):
             other, ignored, begin = found
             self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored and isinstance(value, float))
 
@@ -80,9 +83,12 @@ class Ignored:
             case.said.append(words)
 
     def _wrong(
-        self, case: Case, ways: Sequence[tuple[str, float, Mapping[str, Sequence[float]]]], seed: int
+        self, case: Case, ways: Sequence[tuple[str, float, Mapping[str, Sequence[float]]]], seed: int, own: str = ""
     ) -> tuple[float, bool, float] | None:
-        """Return the number with which the implementation is wrong, whether it ignored it, and when the call began; or None."""
+        """Return the number with which the implementation is wrong, whether it ignored it, and when the call began; or None.
+
+        `own` is the move by which the task's own number gets the same inputs.
+        """
         begin = time.monotonic()
         tried = ((other, self._shown(case, seed, move, places)) for move, other, places in ways)
         other, shown = next((pair for pair in tried if pair[1] is not None), (0.0, None))
@@ -94,14 +100,14 @@ class Ignored:
             return other, False, begin
         if self._right(*shown, answered, seed):
             return None
-        return other, self._right(*self._asked(case, seed, "", {}), answered, seed), begin
+        return other, self._right(*self._asked(case, seed, own, {}), answered, seed), begin
 
     def _shown(self, case: Case, seed: int, move: str, places: Mapping[str, Sequence[float]]) -> _Asked | None:
         """Return a case with another number, where it has another answer; a constructor may not take the number."""
         try:
             found = self._asked(case, seed, move, places)
         except ReferenceFailed:
-            if move == constructor.MOVE:
+            if move in constructor.INPUTS:
                 return None
             raise
         return None if found[1].get("same") else found

@@ -158,3 +158,40 @@ def test_a_number_that_the_reference_does_not_take_costs_no_process(rows: int, p
         assert facts["same"] and session._conversation is before is not None
     finally:
         session.close()
+
+
+BOUND = """
+    import torch
+    import torch.nn as nn
+
+
+    class Model(nn.Module):
+        def __init__(self, bound):
+            super().__init__()
+            self.bound = bound
+
+        def forward(self, x):
+            return x.clamp(max=self.bound)
+
+
+    def get_inputs():
+        return [torch.randn(8, 16)]
+
+
+    def get_init_inputs():
+        return [50.0]
+"""
+
+
+def test_a_bound_tells_on_inputs_that_reach_it(place: Path) -> None:
+    session = TaskSession(lab.folder(place, BOUND, lab.impl("return x")), choose("interpret"), Limits())
+    try:
+        session.open(1)
+        _, facts = session.case(0, 1, move=constructor.MOVE, places={"0": [75.0]})
+        assert facts["same"]
+        session.open(1)
+        given, facts = session.case(0, 1, move=constructor.FAR, places={"0": [75.0]})
+        assert facts["skewed"] == constructor.FAR
+        assert float(given["outputs"].max()) == 75.0
+    finally:
+        session.close()

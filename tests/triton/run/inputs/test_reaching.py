@@ -12,7 +12,7 @@ from tests.triton.run.inputs.test_idle import DRAWS, EVEN, NORMAL, WHOLE
 
 from pypto_op.triton.run import aside
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.inputs import division, idle, reaching, sides
+from pypto_op.triton.run.inputs import division, filled, idle, reaching, sides
 from pypto_op.triton.run.inputs.comes import Comes
 
 
@@ -31,10 +31,24 @@ def test_a_root_of_zero_asks_for_zeros_alone() -> None:
 def test_a_number_that_is_left_out_is_met() -> None:
     idles = {"nll_loss (without -100) in line 3": True, "relu in line 4": False}
     found = dict(reaching.meeting([NORMAL, WHOLE], idles, [7.0]))
-    assert {*found["meet ignored"][1][found["meet ignored"][1] != WHOLE].tolist()} == {-100}
+    assert {*found["meet ignored 1"][1][found["meet ignored 1"][1] != WHOLE].tolist()} == {-100}
     within = dict(reaching.meeting([NORMAL, WHOLE + 5], {"ne in line 3": True}, [0.0, 3.0, -100.0, 5000.0]))["meet within"][1]
     assert {0, 3} <= {*within.reshape(-1).tolist()} <= {*range(14)}
-    assert "meet ignored" not in dict(reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [7.0]))
+    assert "meet ignored 1" not in dict(reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [7.0]))
+
+
+def test_a_number_that_one_tensor_alone_may_hold_is_met_there() -> None:
+    found = dict(reaching.meeting([WHOLE, WHOLE.clone()], {"ne (without 255) in line 3": True}, []))
+    assert [bool((one == 255).any()) for one in found["meet ignored 1"]] == [False, True]
+
+
+def test_gains_that_a_reference_bounds_are_turned() -> None:
+    names = {name for name, _ in reaching.reaching([NORMAL], {"clamp (upper) in line 3": False}, weights=True)}
+    assert {"reach gains", "reach opposite gains"} <= names
+    assert "reach gains" not in dict(reaching.reaching([NORMAL], {"clamp (upper) in line 3": False}))
+    layer = torch.nn.LayerNorm(4).requires_grad_()
+    filled.turn(layer, filled.turn_of("reach opposite gains"))
+    assert layer.weight.tolist() == [-8.0] * 4 and filled.turn_of("within tiny 8") == ""
 
 
 def test_inputs_reach_what_was_idle() -> None:

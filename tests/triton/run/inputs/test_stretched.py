@@ -50,6 +50,15 @@ def test_what_names_rows_reaches_the_last_one(name: str) -> None:
     assert found[0].argsort().tolist() == [0, 2, 1, 3]
 
 
+def test_what_is_equal_in_two_tensors_stays_equal_far_away() -> None:
+    ids, banned = torch.tensor([0, 7, 3, 900]), torch.tensor([3, 7, 55])
+    for call in (torch.isin, lambda one, other: one[:, None] == other):
+        found = _first(call, ids, banned)
+        assert found is not None and int(found[0].max()) > 2**29
+        assert torch.isin(*found).tolist() == [False, True, True, False]
+    assert _first(lambda one, other: (one[:, None] == other) & (one == 7)[:, None], ids, banned) is None  # a number is known
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
 def test_bytes_that_become_floats_reach_the_end_of_their_range(dtype: torch.dtype) -> None:
     codes = torch.tensor([0, 2, 7, 3, 2], dtype=dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs.packing import map_tensors, memory_and_before, same_layout
+from pypto_op.triton.run.inputs.packing import map_tensors, memory_and_before, plain, same_layout
 
 TOLD = "on a GPU NaN lies around inputs and in fresh memory: an element may be read beyond the end of its tensor"
 _BYTE = 255
@@ -49,12 +49,12 @@ class _Inside:
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.device.type != "cuda" or not tensor.numel():
         return same_layout(tensor)
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    memory, before = memory_and_before(plain)
+    seen = plain(tensor)
+    memory, before = memory_and_before(seen)
     size = memory.nbytes + 2 * _BESIDE
     block = torch.full((size,), _BYTE, dtype=torch.uint8, device=tensor.device)
     inside = torch.as_tensor(_Inside(block, _BESIDE), device=tensor.device)
-    copy = torch.empty(0, dtype=plain.dtype, device=tensor.device)
-    copy.set_(inside.untyped_storage(), before, plain.size(), plain.stride())
+    copy = torch.empty(0, dtype=seen.dtype, device=tensor.device)
+    copy.set_(inside.untyped_storage(), before, seen.size(), seen.stride())
     memory_and_before(copy)[0].copy_(memory)
     return copy

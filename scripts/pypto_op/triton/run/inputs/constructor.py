@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import whole
+from pypto_op.triton.run.inputs import skewed, whole
 
-MOVE = "constructor"
-"""The name of this move, beside those of `skewed`."""
+MOVE, FAR = "constructor", "constructor far"
+"""The names of these moves, beside those of `skewed`: on the task's own inputs, and on the farthest, where bounds are reached."""
+INPUTS = {MOVE: "", FAR: skewed.FAR}
+"""By these moves, that of the inputs."""
 Given = tuple[list[Any], dict[str, Any]]
 """Positional arguments, and those by name."""
 Number = tuple[str, float, str]

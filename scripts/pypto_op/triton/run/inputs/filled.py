@@ -27,6 +27,8 @@ _ROUND = 1024.0
 """A single number that is no multiple of 1/1024 was drawn."""
 _MOST_KEPT = 1 << 16
 """Elements of a parameter; what is larger was drawn."""
+WEIGHTS, GAINS = "weights", {"gains": 8.0, "opposite gains": -8.0}
+"""How weights may be turned (`turn`): drawn ones below zero, or by what the others are multiplied."""
 TOLD = "buffers, or weights that constructors fill with one value (ones, zeros), or alike for every seed, had other values here"
 
 
@@ -92,11 +94,21 @@ def vary(model: Any, wanted: Collection[str], seed: int) -> None:
                 tensor.copy_(other)
 
 
-def below_zero(model: Any) -> None:
-    """Let drawn weights be below zero: no row of sums of products has a greatest element above it then."""
+def turn_of(way: str) -> str:
+    """Return how weights are turned by a way of that name (`reaching`), "" for not at all."""
+    return max((turn for turn in (WEIGHTS, *GAINS) if turn in way), key=len, default="")
+
+
+def turn(model: Any, how: str) -> None:
+    """Let drawn weights be below zero: no row of sums of products has a greatest element above it then. Or turn gains.
+
+    Those are parameters with one axis at most (temperatures, slopes, biases, too): a reference may bound them.
+    """
     with torch.no_grad():
-        for tensor in _trained(model).values():
-            if bool((tensor < 0).any() and (tensor > 0).any()):
+        for tensor in _trained(model).values() if how else ():
+            if how != WEIGHTS and sum(size > 1 for size in tensor.shape) <= 1:
+                tensor.mul_(GAINS[how])
+            elif how == WEIGHTS and bool((tensor < 0).any() and (tensor > 0).any()):
                 tensor.abs_().neg_()
 
 

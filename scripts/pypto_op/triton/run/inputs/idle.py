@@ -112,7 +112,9 @@ class Idle(DispatchMode):
             for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
                 self._note(f"{called} ({side})", idle, whole=whole)
         elif plain in _COMPARES:
-            self._note(called, _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
+            number = args[1] if plain in sides.COMPARES and whole and type(args[1]) is int else None
+            side = f" ({sides.WITHOUT} {number})" if number is not None else ""
+            self._note(f"{called}{side}", _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
         elif plain in _LOSSES:
             self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
         elif plain in _CHANGES:

@@ -106,18 +106,26 @@ def settled(value: Any) -> Any:
     return tuple(settled(item) for item in tuple.__iter__(value)) if issubclass(kind, tuple) else value
 
 
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor without its graph, and with the numbers that a lazy view (`conj`, `imag` of one) only promises.
+
+    A kernel reads memory, where these numbers are not, and nobody can look at the bytes of such a view.
+    """
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
 def same_layout(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy with the same strides, those of an expanded tensor (0) included, at the same place of its memory."""
     if not tensor.numel():
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    memory, before = memory_and_before(plain)
-    return memory.clone().as_strided(plain.size(), plain.stride(), before)
+    seen = plain(tensor)
+    memory, before = memory_and_before(seen)
+    return memory.clone().as_strided(seen.size(), seen.stride(), before)
 
 
 def on_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Return a tensor on the device, a copy with the same layout where it lies on another one: `to` would close gaps."""
-    if tensor.device.type == device.type or not tensor.numel() or tensor.is_conj() or tensor.is_neg():
+    if tensor.device.type == device.type or not tensor.numel():
         return tensor.to(device)
     memory, before = memory_and_before(tensor)
     return memory.to(device).as_strided(tensor.size(), tensor.stride(), before)
@@ -203,14 +211,14 @@ def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
 def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise Unpackable(f"a {type(value).__name__} is no plain tensor")
-    plain = value.detach().resolve_conj().resolve_neg()
-    dtype = str(plain.dtype).removeprefix("torch.")
-    entry: dict[str, Any] = {"tensor": len(leaves), "dtype": dtype, "size": list(plain.shape)}
-    if plain.numel() and (plain.storage_offset() or not plain.is_contiguous()):
-        strides = list(plain.stride())
-        plain, before = memory_and_before(plain)
+    seen = plain(value)
+    dtype = str(seen.dtype).removeprefix("torch.")
+    entry: dict[str, Any] = {"tensor": len(leaves), "dtype": dtype, "size": list(seen.shape)}
+    if seen.numel() and (seen.storage_offset() or not seen.is_contiguous()):
+        strides = list(seen.stride())
+        seen, before = memory_and_before(seen)
         entry |= {"stride": strides, "before": before}
-    flat = plain.cpu().contiguous().reshape(-1).as_strided((plain.numel(),), (1,))  # of one element, the stride may be anything
+    flat = seen.cpu().contiguous().reshape(-1).as_strided((seen.numel(),), (1,))  # of one element, the stride may be anything
     if not flat.numel():
         flat = torch.empty(0, dtype=torch.uint8)
     leaves.append(flat.view(torch.uint8))

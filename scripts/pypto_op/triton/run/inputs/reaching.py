@@ -5,7 +5,6 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run.inputs import domains, narrow, sides, signed, skewed, smaller
+from pypto_op.triton.run.inputs import domains, filled, narrow, sides, signed, skewed, smaller
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
 
@@ -23,7 +22,7 @@ REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 `WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
 `EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
-WEIGHTS = "weights"
+WEIGHTS = filled.WEIGHTS
 """In the name of a way: drawn weights are below zero, too."""
 TIMES = 4
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
@@ -102,6 +101,8 @@ def reaching(
     rest = {name: whole for name, whole in idle.items() if name not in below}
     kinds = [*_opposed(inputs, below, weights=weights), *_negated(inputs, below), *_codes(inputs, idle, divisors)]
     kinds += _kinds(inputs, rest) if rest else ()
+    bounds = weights and any(f"({side})" in name for name in rest for side in (sides.LOWER, sides.UPPER))
+    kinds += [(f"{REACH} {way}", partial(map_tensors, inputs, same_layout)) for way in filled.GAINS if bounds]
     for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
         if (found := make()) is not None:
             yield name, found
@@ -208,20 +209,7 @@ def _codes(
     """Yield inputs whose greatest elements are such a number times a power of two, where a scale may follow from them."""
     if any(f"({sides.CODES})" in name for name in idle):
         for number in divisors():
-            yield f"{CODES} {number:g}", partial(_changed, inputs, partial(_encode, number))
-
-
-def _encode(number: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Let some elements be this number times a power of two, or its negative, and the others multiples of its half between."""
-    if is_ordered(tensor):
-        return
-    memory = memory_of(copy)
-    step = 2.0 ** math.floor(math.log2(float(memory.abs().max()) / number))
-    draws = torch.Generator().manual_seed(0)
-    at = (torch.rand(len(memory), generator=draws) < 1 / _SHARE).to(memory.device)  # each row, column and group has some
-    signs = torch.randint(0, 2, (len(memory),), generator=draws).to(memory) * 2 - 1
-    halves = (2 * memory / step).round().clamp(-2 * number, 2 * number) / 2
-    memory.copy_(torch.where(at, signs * number, halves) * step)
+            yield f"{CODES} {number:g}", partial(_changed, inputs, partial(smaller.encode, number))
 
 
 def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
@@ -230,9 +218,11 @@ def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Way
         return
     sizes = {size + more for tensor in tensors_of(inputs) for size in tensor.shape for more in (-1, 0, 1)}
     ignored = [int(word) for name in idle for word in re.findall(rf"\({sides.WITHOUT} (-?\d+)\)", name)]
+    for target, _ in enumerate(tensors_of(inputs)) if ignored else ():  # another tensor may not hold it
+        if (found := _meeting(inputs, ignored, only=target)) is not None:
+            yield f"{MEET} ignored {target}", found
     whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= _FAR} | sizes)
     for name, some in (
-        ("ignored", ignored),
         ("all", whole),
         ("up", [one for one in whole if one >= 0]),
         ("down", [one for one in whole if one < 0]),
@@ -270,11 +260,15 @@ def chosen(
     return best, found
 
 
-def _meeting(inputs: Any, numbers: list[int], *, within: bool = False) -> Any | None:
-    """Return inputs of which some whole numbers are these; `within`: of these those from 0 to their greatest one."""
+def _meeting(inputs: Any, numbers: list[int], *, within: bool = False, only: int | None = None) -> Any | None:
+    """Return inputs of which some whole numbers are these; `within`: of these those from 0 to their greatest one.
+
+    `only` is the one tensor that is changed.
+    """
+    positions = iter(range(len(tensors_of(inputs))))
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not holds_integers(tensor):
+        if only not in (None, next(positions)) or not holds_integers(tensor):
             return False
         limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
         low, high = (0, int(memory.max())) if within and memory.numel() else (limits.min, limits.max)

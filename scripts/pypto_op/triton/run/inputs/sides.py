@@ -133,8 +133,8 @@ _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
 _DET = "_linalg_det"
 _ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy", _DET))
 """Their formulas have a logarithm of zero, or divide by it (an elimination without pivots does); they do not."""
-_GUARDS, _NEGLIGIBLE = 1e-3, 2.0**6
-"""A number up to this that is added guards against zero, and hardly shows beside elements so many times as large."""
+_GUARDS = 1e-3
+"""A number up to this that is added guards against zero: beside anything else, however small, another term may hide it."""
 _LEAST_GUARD, _ABOUT = 1e-9, 16.0
 """Smaller numbers guard against zero alone; an element is as large as one where it is not more than so many times as far off."""
 _GRID = 2.0**-5
@@ -382,7 +382,7 @@ def _guards(args: Any, given: torch.Tensor) -> dict[str, bool]:
     if not isinstance(number, float) or not 0.0 < number <= _GUARDS or not given.is_floating_point():
         return {}
     sizes = given.abs()
-    found = {GUARD: not bool((sizes <= _NEGLIGIBLE * number).any())}
+    found = {GUARD: not bool((sizes == 0).any())}
     if number >= _LEAST_GUARD and given.element_size() > _SHORT:
         found[BESIDE] = not bool(((number / _ABOUT <= sizes) & (sizes <= _ABOUT * number)).any())
     return found

@@ -15,6 +15,8 @@ _LOST = (float("nan"), float("inf"), float("-inf"))
 _EACH = 4
 """Every other slice of so many is smaller than the one before by a factor of four."""
 _SQUARES = 52
+_SHARE = 4
+"""One element of so many is the greatest one, where it shall be a number times a power of two."""
 _MISSES = 5
 """One number of so many is none then."""
 _LEVELS = 4
@@ -69,6 +71,19 @@ def snap(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
     if not is_ordered(tensor):
         memory = memory_of(copy)
         memory.copy_((memory / step).round() * step)
+
+
+def encode(number: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let some elements be this number times a power of two, or its negative, and the others multiples of its half between."""
+    if is_ordered(tensor):
+        return
+    memory = memory_of(copy)
+    step = 2.0 ** math.floor(math.log2(float(memory.abs().max()) / number))
+    draws = torch.Generator().manual_seed(0)
+    at = (torch.rand(len(memory), generator=draws) < 1 / _SHARE).to(memory.device)  # each row, column and group has some
+    signs = torch.randint(0, 2, (len(memory),), generator=draws).to(memory) * 2 - 1
+    halves = (2 * memory / step).round().clamp(-2 * number, 2 * number) / 2
+    memory.copy_(torch.where(at, signs * number, halves) * step)
 
 
 def missing() -> Callable[[torch.Tensor, torch.Tensor], None]:

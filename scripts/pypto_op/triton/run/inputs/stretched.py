@@ -3,8 +3,8 @@
 A task draws labels up to 100 for a table of 300 rows, and a kernel that keeps them in eight bits is right. So one pass stretches
 whole numbers. Where they name rows, or are compared with places in their order, they reach the last one. Where the reference
 only computes with them, they become large, and so do bytes that become floats. Their order, their sign, zero and what is equal
-stay. Where they name the places that something is added to, and were drawn one by one, two are equal: a kernel that adds without
-atomics loses one of them.
+stay, also between tensors that are asked for equal elements. Where they name the places that something is added to, and were
+drawn one by one, two are equal: a kernel that adds without atomics loses one of them.
 
 How a reference uses them is seen while it runs. Where it uses them otherwise (a size, a position that is computed), they stay.
 """
@@ -70,7 +70,8 @@ _OF_BITS = frozenset((
 """What a loop over bits, or down to zero, makes of numbers below zero nobody asked."""
 _EACH = 5
 """Beside the first half, every so many numbers are below zero."""
-_COMPARES = _REACHES_SIZE | _STAYS_BELOW | {"eq", "ne"}
+_ALIKE = frozenset(("eq", "ne", "isin"))
+_COMPARES = _REACHES_SIZE | _STAYS_BELOW | _ALIKE
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
@@ -86,6 +87,8 @@ class _Uses(DispatchMode):
         added: those that name places which something is added to.
         divided: those that are divided into whole numbers.
         extreme: those of whose elements the greatest, or the least, is taken.
+        paired: those that are compared with each other for being equal.
+        known: those that are compared with a number, zero left out.
         unsigned: those that divide, that are taken apart into bits, or that are compared with places.
     """
 
@@ -99,7 +102,9 @@ class _Uses(DispatchMode):
         self.added: set[int] = set()
         self.divided: set[int] = set()
         self.extreme: set[int] = set()
+        self.paired: set[int] = set()
         self.unsigned: set[int] = set()
+        self.known: set[int] = set()
         held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
         self._own = {address(tensor): position for position, tensor in held}
         self._made: dict[int, set[int]] = {}  # memory of what was computed with them
@@ -130,6 +135,7 @@ class _Uses(DispatchMode):
                     self._made[address(tensor)] = used
         elif name in _COMPARES and whole:
             self.unsigned |= used if any(isinstance(one, torch.Tensor) for one in args[1:]) else set()
+            self._note_alike(name, args, used)
             self._note_order(name, args)
         elif (rows := list(_rows(name, args))) or name in _PICKS:
             self._note_rows(name, args, rows, used, made)
@@ -157,6 +163,11 @@ class _Uses(DispatchMode):
         self._made |= dict.fromkeys(map(address, made), picked) if picked and name in _PICKS else {}
         named = {position for places, _ in rows for position in self._of(places)}
         self.other |= used - named - (picked if name in _PICKS else set())
+
+    def _note_alike(self, name: str, args: Any, used: set[int]) -> None:
+        """Note whether whole numbers are compared with each other alone."""
+        self.known |= used if type(args[1]) is int and args[1] else set()
+        self.paired |= used if name in _ALIKE and all(map(self._of, args[:2])) else set()
 
     def _note_order(self, name: str, args: Any) -> None:
         """Note up to where whole numbers are compared with others that are none of the inputs': places in their order."""
@@ -238,6 +249,11 @@ def _is_never_negative(tensor: torch.Tensor) -> bool:
 
 def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) -> Any | None:
     positions = iter(range(len(tensors_of(inputs))))
+    otherwise = uses.known | uses.other | uses.floats | uses.summed | {*uses.most}
+    paired = uses.paired if not uses.paired & otherwise else set()
+    alike = [one for position, one in enumerate(tensors_of(inputs)) if position in paired and one.numel()]
+    common = max((int(one.long().abs().max()) for one in alike), default=0)
+    least = min((torch.iinfo(one.dtype).max for one in alike), default=0)
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         position = next(positions)
@@ -250,10 +266,11 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
             return _reach(memory, min(uses.most[position], limit)) or repeats
         if tensor.element_size() == _BYTE and position in uses.floats - uses.computed and greatest >= _FLAGS:
             return _fill(memory, greatest, limit)
-        if position not in uses.computed - uses.floats or greatest < _FLAGS:
+        if position not in paired | (uses.computed - uses.floats) or greatest < _FLAGS:
             return False
         short = tensor.element_size() <= 4 and position in uses.summed
         factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
+        factor = min(cap, least) // common if position in paired else factor
         if factor > 1:
             wide = memory.long().abs()
             memory.copy_(memory.sign() * (wide * factor - wide * wide * _TURN % (factor // 2)))

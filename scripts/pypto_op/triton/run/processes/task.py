@@ -34,7 +34,7 @@ from pypto_op.triton.run.inputs import (
     whole,
 )
 from pypto_op.triton.run.inputs.draws import Draws, seed_all
-from pypto_op.triton.run.inputs.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.inputs.packing import map_tensors, plain, same_layout, tensors_of
 from pypto_op.triton.run.inputs.refresh import refresh
 from pypto_op.triton.run.judging import small
 from pypto_op.triton.run.processes import golden as goldens
@@ -81,7 +81,7 @@ class Task:
         self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
-        self._turned = False  # drawn weights are below zero
+        self._turned = ""  # how weights are turned (`filled.turn`)
         self._alike, self._constants = filled.Alike(), filled.Alike(constants=True)
         self._called = gradients.Caller(self._renewed)
         self._repeating: list[bool] = []  # which tensors of the arguments may hold a number twice (`draws`)
@@ -134,7 +134,7 @@ class Task:
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._called.wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         self._repeating = [self._draws.may_repeat(tensor) for tensor in tensors_of(inputs)]
-        inputs = map_tensors(inputs, torch.Tensor.detach)
+        inputs = map_tensors(inputs, plain)
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts["one_value"] = one_value.found(inputs)
         if index not in self._movable:
@@ -181,8 +181,8 @@ class Task:
         seed = message["seed"]
         seed_all(seed)
         own = self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
-        self._varied, self._turned = [], False
-        if message["move"] == constructor.MOVE:
+        self._varied, self._turned = [], ""
+        if message["move"] in constructor.INPUTS:
             self._init = constructor.moved(own, message["places"])
         try:
             self._model = self._build(seed)
@@ -202,14 +202,15 @@ class Task:
 
     def _moved(self, own: constructor.Given, message: dict[str, Any]) -> dict[str, Any]:
         """Move the present case's inputs as a message asks; return what was moved, and what could not be."""
-        index, move = message["index"], message["move"]
+        index, move, seed = message["index"], message["move"], message["seed"]
         self._habits[index] = masks.habits(self._inputs, self._habits.get(index))
         facts: dict[str, Any] = {"same_inputs": self._same.note(index, self._inputs, self._movable[index])}
         self._places = message["places"]
-        told = move == constructor.MOVE and self._tells_of(own, message["seed"])
-        facts["skewed"] = move if told else self._skew(index, move, message["seed"], weights=reaching.WEIGHTS in message["vary"])
+        facts["skewed"] = self._skew(index, constructor.INPUTS.get(move, move), seed, weights=reaching.WEIGHTS in message["vary"])
+        if move == constructor.MOVE or (move == constructor.FAR and facts["skewed"]):
+            facts["skewed"] = move if self._tells_of(own, seed) else ""
         facts["picked"] = facts["skewed"] == skewed.FAR and index in self._suits.picked
-        facts["edged"] = move == skewed.UP and self._edge(index, message["seed"])
+        facts["edged"] = move == skewed.UP and self._edge(index, seed)
         if move == one_value.OTHER:
             taken, same = bool(facts["skewed"]), self._same.of(index)
             one = "" if taken else one_value.untested(self._inputs)
@@ -222,7 +223,7 @@ class Task:
         if found is None:
             return None
         found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
-        return [models.placed(one, self._device) for one in map_tensors(found, torch.Tensor.detach)]
+        return [models.placed(one, self._device) for one in map_tensors(found, plain)]
 
     def _known(self, own: constructor.Given, inputs: list[Any]) -> dict[str, Any]:
         """Return what may be moved of a case that is met for the first time, and what cannot."""
@@ -237,7 +238,7 @@ class Task:
 
     def _skew(self, index: int, move: str, seed: int, *, weights: bool) -> str:
         """Move the inputs, and `weights` where the implementation takes others; return the move that was made, "" for none."""
-        if move in ("", constructor.MOVE) or not self._suits.may(index, move):
+        if not move or not self._suits.may(index, move):
             return ""
         if move == one_value.OTHER:
             ways = one_value.ways(self._inputs, self._seed + index, self._same.of(index))
@@ -249,7 +250,7 @@ class Task:
             moved = masks.moved(self._inputs, self._habits[index], self._same.of(index))
         elif move in (reaching.REACH, reaching.MEET):
             name, self._inputs = self._comes.by(move, index, self._inputs, self._idle.get(index, {}), seed, weights=weights)
-            self._turn(seed, on=reaching.WEIGHTS in name)
+            self._turn(seed, filled.turn_of(name))
             return name.partition(" ")[0]
         elif move == whole.MOVE:
             ((place, (value,)),) = self._places.items()
@@ -268,15 +269,15 @@ class Task:
 
     def _comes_to(self, name: str, moved: Any, seed: int) -> set[str]:
         """Return what the inputs of a way, and its weights, come to; then the model is a new one of its own weights."""
-        self._turn(seed, on=reaching.WEIGHTS in name)
+        self._turn(seed, filled.turn_of(name))
         found = self._suits.come_to(moved, seed)
-        self._turn(seed, on=False)
+        self._turn(seed, "")
         return found
 
-    def _turn(self, seed: int, *, on: bool) -> None:
-        """Let the present model have drawn weights below zero, or its own."""
-        if self._turned is not on:
-            self._turned, self._model = on, None
+    def _turn(self, seed: int, how: str) -> None:
+        """Let the present model have its weights turned (`filled.turn`), or its own."""
+        if self._turned != how:
+            self._turned, self._model = how, None
             self._model = self._build(seed)
 
     def _edge(self, index: int, seed: int) -> bool:
@@ -322,8 +323,7 @@ class Task:
         model = models.build(self._needed("Model"), init or self._init, seed, device or self._device, self._path)
         if self._varied:
             filled.vary(model, self._varied, seed)
-        if self._turned:
-            filled.below_zero(model)
+        filled.turn(model, self._turned)
         return model
 
     def _warm(self, seed: int) -> int:
