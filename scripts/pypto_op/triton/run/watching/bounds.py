@@ -68,6 +68,7 @@ class Bounds:
         self.products = Products()  # rounds as devices do
         self.unread = Unread()  # notes which elements of the inputs are read
         self.found = ""  # what was read or written where, in words; "" for nothing
+        self.stored: dict[int, Any] = {}  # where a storage that `notes` begins: which of its bytes the launch stored to
         self._reached = reached
         self._spans: list[_Span] | None = None
         self._others: list[torch.Tensor] = []
@@ -89,8 +90,11 @@ class Bounds:
         for name in _MAKE_POINTERS:
             setattr(builder, name, self._noting(getattr(builder, name)))
 
-    def begin(self, kernel: str, given: Mapping[str, Sequence[torch.Tensor]]) -> None:
-        """Let the coming launch use the storages of its arguments."""
+    def begin(self, kernel: str, given: Mapping[str, Sequence[torch.Tensor]], notes: Sequence[torch.Tensor] = ()) -> None:
+        """Let the coming launch use the storages of its arguments, and note which bytes of those of `notes` it stores to."""
+        self.stored = {
+            tensor.untyped_storage().data_ptr(): np.zeros(tensor.untyped_storage().nbytes(), dtype=bool) for tensor in notes
+        }
         self._spans = [_Span.of(name.rpartition(".")[2], tensor) for name, tensors in given.items() for tensor in tensors]
         self._kernel, self._others, self._has_table = kernel, [], False
         storages = {(span.start, span.end): span.name for span in self._spans}
@@ -111,10 +115,14 @@ class Bounds:
         return next((f"{name}: {found}" for name, found in words.items() if found), "")
 
     def _checked(self, original: Callable[..., Any], does: str, pointer: int, mask: int | None) -> Callable[..., Any]:
+        stores = original.__name__ == "create_masked_store"
+
         @functools.wraps(original)
         def checked(builder: Any, *args: Any, **further: Any) -> Any:  # loads of tensor descriptors name their last arguments
             if self._spans is not None:
                 self._check(does, args[pointer], None if mask is None else args[mask])
+                if self.stored and stores and mask is not None:
+                    self._note_stored(args[pointer], args[mask])
             return original(builder, *args, **further)
 
         return checked
@@ -141,6 +149,14 @@ class Bounds:
         if outside.size:
             self.found = f"{self._kernel} {does} {outside.size} element(s) {self._where(int(outside.min()), size)}"
             raise OutOfBoundsError(self.found)
+
+    def _note_stored(self, pointers: Any, mask: Any) -> None:
+        active = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
+        addresses = pointers.data[active].astype(np.int64)
+        size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        for start, stored in self.stored.items():
+            inside = addresses[(addresses >= start) & (addresses < start + stored.size)] - start
+            stored[(inside[:, None] + np.arange(size)).reshape(-1)] = True
 
     def _is_within(self, addresses: Any, size: int) -> bool:
         assert self._spans is not None

@@ -194,7 +194,8 @@ class Launches:
                 return self._launch(kernel, original, args, kwargs)
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
-                self.bounds.begin(name_of(kernel), tensors)
+                data = [tensor for found in tensors.values() for tensor in found if self._memory.is_data(tensor)]
+                self.bounds.begin(name_of(kernel), tensors, data if self._language is not None else ())
                 self.bounds.races.backward = self.backward and may_be_parted(kernel, kwargs)
             self.compiling.note(kernel, args, kwargs)
             self.programs.guard.taken.clear()
@@ -208,7 +209,8 @@ class Launches:
                 for parameter, found in tensors.items():
                     if any(self._memory.lent(tensor) and self._memory.changed(tensor) for tensor in found):
                         self.lent.append(f"{parameter}, which is memory that something outside PyTorch sees")
-                self._memory.launched([*(tensor for found in tensors.values() for tensor in found), *reached])
+                given_and_reached = [*(tensor for found in tensors.values() for tensor in found), *reached]
+                self._memory.launched(given_and_reached, self.bounds.stored)
             self.count += 1
             return result
 

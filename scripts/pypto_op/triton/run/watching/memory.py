@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -143,13 +144,26 @@ class Memory:
         if digest is not None:
             self._used.setdefault(user, []).append(digest)
 
-    def launched(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Note what a launch left in its arguments."""
+    def is_data(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor's memory holds values that came from an input, by a copy too."""
+        place = self._places.get(address(tensor))
+        return place is not None and place.data
+
+    def launched(self, tensors: Sequence[torch.Tensor], stored: Mapping[int, Any] = MappingProxyType({})) -> None:
+        """Note what a launch left in its arguments.
+
+        Args:
+            tensors: the arguments.
+            stored: which bytes it stored to, by address; a store may leave what was there (`relu_` of a copy that has no
+                negative element), and on a device nobody sees it.
+        """
         for tensor in tensors:
             place = self._places.get(address(tensor)) or self._keep(tensor)
             now = bytes_of(tensor)
             if not place.data or not torch.equal(now, place.left):
                 place.kernel.fill_(True)
+            elif address(tensor) in stored:
+                place.kernel |= torch.from_numpy(stored[address(tensor)])
             place.left = now.clone()
 
     def copied(self, source: torch.Tensor, target: torch.Tensor) -> None:
