@@ -49,6 +49,7 @@ _SHARE_NAN = 0.9
 POWER = "power"
 """Key of a case: by how many times what is allowed the least of the planted faults is refused (`harness.power`)."""
 
+_CONSTANT = "the golden is constant there"
 NONE: Mapping[str, float] = {}
 Case = dict[str, Any]
 Others = Mapping[str, tuple[float, ...]]
@@ -216,6 +217,8 @@ def fitted(first: FirstCandidate, tried: Tried, *, drowned: bool = False) -> Fit
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
+    if _chooses_nothing(tried.case) and _is_constant(tried.native.outputs):  # no fault of an input shows in it
+        return Fit(tried.case) if refusal is None and share <= MOST else _CONSTANT
     tolerant = draw.power().without(_exchanges_of_followers(tried.case)) if refusal is None and share <= MOST else None
     if tolerant is not None and not tolerant.blind:
         return Fit(_powered(tried.case, tolerant.margin))
@@ -320,6 +323,8 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
     zone = str(case.get(ZONE))
     may_be_nan = any(word in zone for word in ("one_nan", "some_nan", "one_inf", "closed"))
     empty = "" if may_be_nan else _empty_of_meaning(native.outputs, masked="masked" in zone)
+    if empty == _CONSTANT and _chooses_nothing(case):
+        return Tried(case, inputs, native)
     if not empty and OFFSET in case and _die_out(native.outputs):
         return "the golden's numbers die out there"
     if "some_nan" in zone and all(bool(output.isnan().double().mean() > _SHARE_NAN) for output in native.outputs):
@@ -341,7 +346,15 @@ def _empty_of_meaning(outputs: Sequence[torch.Tensor], *, masked: bool) -> str:
     for output in outputs:
         if output.is_floating_point() and output.numel() and bool((output.isnan() if masked else ~output.isfinite()).any()):
             return "the golden is not finite there"
+    return _CONSTANT if _is_constant(outputs) else ""
+
+
+def _is_constant(outputs: Sequence[torch.Tensor]) -> bool:
     told = [output for output in outputs if output.numel() > 1]
-    if told and all(bool((output == output.reshape(-1)[0]).all()) for output in told):
-        return "the golden is constant there"
-    return ""
+    return bool(told) and all(bool((output == output.reshape(-1)[0]).all()) for output in told)
+
+
+def _chooses_nothing(case: Case) -> bool:
+    """Whether flags choose nothing: a constant golden still tells a division of 0 by 0 there, and memory left as it was."""
+    zone = case.get(ZONE)
+    return isinstance(zone, Mapping) and not {"none", "one_row_none"}.isdisjoint(zone.values())
