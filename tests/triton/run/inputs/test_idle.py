@@ -64,6 +64,7 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
+     (lambda: (WHOLE != -100).long(), "ne"),  # a loss with smoothed labels; a kernel need not know the usual value to ignore
      (lambda: EVEN + 1 + 1e-8, BESIDE), (lambda: EVEN.sum(1).add_(1e-6), BESIDE), (lambda: NORMAL.exp() < 1.0, ""),
      (lambda: NORMAL.cumsum(1) < 1.0, "lt (at the number)"), (lambda: NORMAL.cumsum(1) < 0.9, ""),
      (lambda: EVEN + 1 + 1e-12, "add (guard of zero)"),

@@ -113,7 +113,8 @@ class Idle(DispatchMode):
                 self._note(f"{called} ({side})", idle, whole=whole)
         elif plain in _COMPARES:
             number = args[1] if plain in sides.COMPARES and whole and type(args[1]) is int else None
-            side = f" ({sides.WITHOUT} {number})" if number is not None else ""
+            known = number is not None and (number != _USUAL or self._says)  # a loss with smoothed labels compares with it, too
+            side = f" ({sides.WITHOUT} {number})" if known else ""
             self._note(f"{called}{side}", _is_one_sided(out), whole=not any(one.is_floating_point() for one in given))
         elif plain in _LOSSES:
             self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
