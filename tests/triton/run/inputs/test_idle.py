@@ -64,7 +64,6 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: WHOLE.float().repeat(1, 2).kthvalue(3, 1).values, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss (without 10)"),
      (lambda: F.embedding_bag(WHOLE + 1, EVEN.T, padding_idx=0, mode="sum"), "embedding_bag (without 0)"),
-     (lambda: (WHOLE != -100).long(), "ne"),  # a loss with smoothed labels; a kernel need not know the usual value to ignore
      (lambda: EVEN + 1 + 1e-8, BESIDE), (lambda: EVEN.sum(1).add_(1e-6), BESIDE), (lambda: NORMAL.exp() < 1.0, ""),
      (lambda: NORMAL.cumsum(1) < 1.0, "lt (at the number)"), (lambda: NORMAL.cumsum(1) < 0.9, ""),
      (lambda: EVEN + 1 + 1e-12, "add (guard of zero)"),
@@ -116,6 +115,20 @@ def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], foun
         forward()
     assert ", ".join(sorted(key.rpartition(" in ")[0] for key in _shallow(watch))) == found
     assert all(key.endswith(f"in line {forward.__code__.co_firstlineno}") for key in watch.found)
+
+
+@pytest.mark.parametrize(("said", "asked"), [("", False), (", ignore_index=-100", True), (", ignore_index=7", True)])
+def test_a_kernel_need_not_know_the_usual_label_to_ignore(tmp_path: Path, said: str, asked: bool) -> None:
+    """With smoothed labels the loss compares with it, too; a right kernel was refused."""
+    task = tmp_path / "task.py"
+    task.write_text(
+        f"import torch.nn.functional as F\n\ndef forward(x, t):\n    return F.cross_entropy(x, t, label_smoothing=0.1{said})\n"
+    )
+    space: dict[str, Any] = {}
+    exec(compile(task.read_text(), task, "exec"), space)
+    with idle.Idle(task) as watch:
+        space["forward"](NORMAL, WHOLE[:, 0] % 7)
+    assert any(f"({sides.WITHOUT} " in key for key in watch.found) is asked
 
 
 @pytest.mark.parametrize(
