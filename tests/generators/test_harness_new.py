@@ -17,6 +17,7 @@ from tests.telling import told_lines
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
+from pypto_op.errors import ContractError
 from pypto_op.generators import commands
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.evaluation import Made, inputs_text
@@ -143,6 +144,16 @@ def test_a_case_that_draws_what_spec_rules_out_is_left_out(bare: OpWorkspace) ->
     assert {case["level"] for case in done.cases} == {"L2"} and "L4" in {case["level"] for case in wanted}
     why = {done.dropped[case["id"]] for case in wanted if case["level"] == "L4"}
     assert why == {"it would draw what SPEC.md rules out: x has values outside its range in SPEC.md, (-1, 1)"}
+
+
+def test_a_golden_that_turns_a_result_is_refused(bare: OpWorkspace) -> None:
+    """Where sizes are equal nobody saw it, and a kernel that is written from the contract was refused elsewhere."""
+    bare.golden.write_text("def chain_golden(x, y):\n    return (x * y).T.contiguous()\n")
+    sources = gather(bare)
+    bare.test_inputs.write_text(inputs_text(sources))
+    wanted = [case for case in suite_cases.cases(sources) if case["level"] == "L2"][:1]
+    with pytest.raises(ContractError, match=r"has the shape .*, the contract says"):
+        rehearse(bare, wanted, sources.spec.policy())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -129,6 +129,22 @@ class Interfaces:
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
         own = {name: case[name] for name in self.scalars_in_shapes if type(case.get(name)) is int}
         return {**self.scalars, **sizes, **own}
+
+    def misshapen(self, case: Mapping[str, Any], shapes: Sequence[Sequence[int]]) -> str:
+        """Return which result of the golden has another shape in a suite case than the contract says; "" for none.
+
+        Args:
+            case: of the suite.
+            shapes: those of the results, in order.
+
+        Raises:
+            ContractError: a symbol has no size, or a dimension comes out negative or absurd.
+        """
+        sizes = self.sizes_of(case)
+        for port, shape in zip(self.final_outputs, shapes, strict=False):
+            if tuple(shape) != port.sizes(sizes):
+                return f"{port.name} has the shape {list(shape)}, the contract says {list(port.sizes(sizes))}"
+        return ""
 
     @property
     def scalars_in_shapes(self) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import legal
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.policy import Policy
+from pypto_op.documents.ports import Interfaces
+from pypto_op.errors import ContractError
 from pypto_op.generators.rehearsing.power import Power, power
 from pypto_op.judge.answers.expectation import Expectation, Reference
 from pypto_op.judge.answers.measured import Measured
@@ -72,8 +74,27 @@ class FirstCandidate:
         return legal.misfit(self._spec.shape_constraints, self._spec.rows, case, list(inputs.items()))
 
     @cached_property
+    def _interfaces(self) -> Interfaces:
+        scalars = spec_document.load(self.ws.spec).default_params
+        return interfaces_document.load(self.ws.interfaces).with_scalars(scalars)
+
+    def must_have_shapes(self, case: Mapping[str, Any], native: RunResult) -> None:
+        """Refuse a golden whose results have other shapes than the contract says.
+
+        Raises:
+            ContractError: a result has another shape; a kernel that is written from the contract would be refused.
+        """
+        if wrong := self._interfaces.misshapen(case, [output.shape for output in native.outputs]):
+            raise ContractError(
+                wrong,
+                file=self.ws.golden,
+                where=f"case {case['id']}",
+                remedy="mend the golden, or the shape in module_interfaces.yaml",
+            )
+
+    @cached_property
     def _names(self) -> list[str]:
-        return list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
+        return list(dict.fromkeys(output.name for output in self._interfaces.final_outputs))
 
     def output_names(self, count: int) -> list[str]:
         """Return the names of the golden's outputs, in order; numbers where the contract has not as many."""

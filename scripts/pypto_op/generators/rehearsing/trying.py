@@ -320,6 +320,7 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
         return f"the golden ended with: {native.outcome}" + (f" ({words})" if words else "")
     if native.mutated_inputs:
         return "the golden changes its inputs"
+    first.must_have_shapes(case, native)
     zone = str(case.get(ZONE))
     may_be_nan = any(word in zone for word in ("one_nan", "some_nan", "one_inf", "closed"))
     empty = "" if may_be_nan else _empty_of_meaning(native.outputs, masked="masked" in zone)

@@ -195,14 +195,8 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
         raise ContractError(
             f"it returns {len(answer.outputs)} output(s), the contract names {len(outputs)}", file=ws.golden, remedy="mend one"
         )
-    sizes = contract.interfaces.sizes_of(case)
-    for port, output in zip(outputs, answer.outputs, strict=True):
-        if tuple(output.shape) != port.sizes(sizes):
-            raise ContractError(
-                f"{port.name} has the shape {list(output.shape)}, the contract says {list(port.sizes(sizes))}",
-                file=ws.golden,
-                where=f"case {case['id']}",
-            )
+    if wrong := contract.interfaces.misshapen(case, [output.shape for output in answer.outputs]):
+        raise ContractError(wrong, file=ws.golden, where=f"case {case['id']}")
 
 
 def _honest(known: Known) -> str:
