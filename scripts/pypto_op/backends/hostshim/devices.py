@@ -51,7 +51,7 @@ class HostDevices(TorchFunctionMode):
         if func == _DEVICE_OF:
             asked = SAYS or formats.is_tagged(args[0])
             if asked and _caller().partition(".")[0] not in _LIBRARIES:
-                return (*SAYS, _NPU)[0]
+                return SAYS[0] if SAYS else _NPU
             return ON_DEVICE if draws.is_put(args[0]) else func(*args)
         if func is torch.Tensor.cpu and formats.is_tagged(args[0]):
             return args[0].view_as(args[0])
@@ -59,7 +59,7 @@ class HostDevices(TorchFunctionMode):
             caller = _caller()
             if caller == "torch":  # `get_device_module`
                 return func(*args)
-            return ON_DEVICE if caller.partition(".")[0] in _LIBRARIES else (*SAYS, ON_DEVICE)[0]
+            return SAYS[0] if SAYS and caller.partition(".")[0] not in _LIBRARIES else ON_DEVICE
         if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
             args = (args[0], ON_DEVICE, *args[2:])
         args = tuple(map(to_host, args))

@@ -91,6 +91,7 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         maker.add(Level.L3, f"{name}_opposite", maker.ragged, dtype=wide, knobs={name: other})
     for near in scalar.near_open_ends():  # a kernel may do otherwise from a decay of 0.99 on
         maker.add(Level.L3, f"{name}_near_end", maker.ragged, dtype=wide, knobs={name: near})
+    least = _at_least(maker.sources)
     for end in scalar.ends():
         # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
         # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
@@ -98,7 +99,7 @@ def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
         for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: tiny(maker.sources)}) for shape in alike)):
             for dtype in dtypes:  # in bfloat16 such values may be all the same
                 maker.add(Level.L3, f"end_of_{name}", shape, dtype=dtype, knobs={name: end, **knobs})
-        if least := _at_least(maker.sources):
+        if least:
             maker.add(Level.L3, f"end_of_{name}_beside_least", maker.ragged, dtype=wide, knobs={name: end, ZONE: least})
     for dtype in dtypes if scalar.may_be_zero() and not _refuses_zero(maker, name, scalar.default) else ():
         maker.add(Level.L3, f"zero_{name}", maker.ragged, dtype=dtype, knobs={name: 0.0})

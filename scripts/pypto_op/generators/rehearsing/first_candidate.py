@@ -75,8 +75,7 @@ class FirstCandidate:
 
     @cached_property
     def _interfaces(self) -> Interfaces:
-        scalars = spec_document.load(self.ws.spec).default_params
-        return interfaces_document.load(self.ws.interfaces).with_scalars(scalars)
+        return interfaces_document.load(self.ws.interfaces).with_scalars(self._spec.default_params)
 
     def must_have_shapes(self, case: Mapping[str, Any], native: RunResult) -> None:
         """Refuse a golden whose results have other shapes than the contract says.

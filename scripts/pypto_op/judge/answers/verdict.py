@@ -292,11 +292,10 @@ class _Comparison:
             elif policy.needs_twins and not lucky and (kept := self._under_tolerance(i, expected)) and kept.all_close:
                 how += f"; {ANOTHER_ALGORITHM}"
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
-            if not self.expectation.hints:
-                return
-            own, condition = self.run.outputs[i], self.reference.condition
-            near = is_near_miss(leaf, own, expected, policy, condition, lambda: self.reference.honest(i))
-            self.near_misses.append(near)
+            if self.expectation.hints:
+                own, condition = self.run.outputs[i], self.reference.condition
+                near = is_near_miss(leaf, own, expected, policy, condition, lambda: self.reference.honest(i))
+                self.near_misses.append(near)
 
     def _under_tolerance(self, i: int, expected: torch.Tensor) -> TensorComparison | None:
         """Return an output beside the tolerance that a twin policy stands in the place of; None where that cannot refuse it."""

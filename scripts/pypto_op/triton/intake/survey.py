@@ -71,9 +71,10 @@ class Survey:
         if not message["keep"]:
             start = natural.size if not fixed else self._seen(replaced(text, fixed)).size
             found = smaller(sites, fixed, start, budget, tried)
-            if not budget.holds(tried(found) or start):
+            size = tried(found) or start
+            if not budget.holds(size):
                 other = smaller(sites, fixed, start, budget, tried, together=True)
-                found = other if (tried(other) or start).below(tried(found) or start) else found
+                found = other if (tried(other) or start).below(size) else found
         after = self._seen(replaced(text, found)) if found else natural
         chosen = {str(sites.index(site)): value for site, value in found.items()}
         return {

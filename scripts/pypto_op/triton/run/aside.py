@@ -236,7 +236,7 @@ class Aside:
     def _case(self, case: Case, move: str, seed: int) -> None:
         begin = time.monotonic()
         vary = _variable(case) if move in (skewed.LOW, one_value.OTHER) else []
-        turns = [reaching.WEIGHTS] if move == reaching.REACH and case.reloads and not case.derived else []
+        turns = [filled.WEIGHTS] if move == reaching.REACH and case.reloads and not case.derived else []
         found = self._judged(case, move, vary or turns, seed)
         if found.ok:
             return

@@ -11,6 +11,7 @@ from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.provenance import Provenance
 
 _FEW = 4
+"""A wrong answer of so few numbers may come within the tolerance of each by chance."""
 _IN_PAIRS = "tl.reduce by {}: lanes meet in pairs, i with i + n / 2, as on a device; one that minds their order is wrong there"
 
 
@@ -38,7 +39,6 @@ class Case:
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value, or the same for every seed
     whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     given: list[constructor.Number] = field(default_factory=list)  # numbers among those of the constructor
-    bounded: bool = False  # operators of the reference changed nothing on the task's own inputs (`idle`)
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     constants: list[str] = field(default_factory=list)  # constants that hold several values, the same for every seed
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
@@ -48,8 +48,9 @@ class Case:
     masks: bool = False  # some input is a mask (`masks`)
     redrawn: bool = False  # some input holds whole numbers, or is a mask (`neighbours`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
+    bounded: bool = False  # there were such on the task's own inputs
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
-    met: bool = False  # and a call was judged in which a comparison met them (`reaching.MEET`)
+    met: bool = False  # a call was judged whose whole numbers meet those of the files (`reaching.MEET`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)

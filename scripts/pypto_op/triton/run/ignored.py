@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.triton.run.inputs import constructor, skewed, whole
+from pypto_op.triton.run.inputs import constructor, whole
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.processes.sessions import Answered, CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked, judged
@@ -44,7 +44,7 @@ class Ignored:
         for case, seed in itertools.islice(self._opened(lambda case: bool(case.given)), 1):
             fractions = [number for number in case.given if isinstance(number[1], float)]
             changes = {place: [constructor.others(value)[0]] for place, value, _ in fractions}
-            for move in [*constructor.INPUTS][: 1 + case.bounded]:
+            for move in (constructor.MOVE, constructor.FAR) if case.bounded else (constructor.MOVE,):
                 at_once = len(fractions) > 1 and self._is_right(case, move, changes, seed)
                 wanted = case.given if move == constructor.MOVE else fractions
                 for number in [number for number in wanted if not (at_once and number in fractions)]:
@@ -63,7 +63,7 @@ class Ignored:
         """Judge a call with another number; far away, where rounding is magnified, only one that is ignored is spoken of."""
         place, value, _ = number
         ways = [(move, other, {place: [other]}) for other in constructor.others(value)]
-        found = self._wrong(case, ways, seed, own=skewed.FAR if move == constructor.FAR else "")
+        found = self._wrong(case, ways, seed, own=constructor.INPUTS[move])
         if found is not None and (found[1] or move == constructor.MOVE):
             other, ignored, begin = found
             self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored and isinstance(value, float))

@@ -64,7 +64,7 @@ def test_a_layer_comes_below_all_numbers_that_hide() -> None:
     assert len(keys) == 1
     ways = dict(reaching.reaching([NORMAL], keys, weights=True))
     filled.turn(layer, filled.WEIGHTS)
-    far = {name: greatest(inputs[0]) for name, inputs in ways.items() if reaching.WEIGHTS in name}
+    far = {name: greatest(inputs[0]) for name, inputs in ways.items() if filled.WEIGHTS in name}
     assert any(bool((best < -domains.DEPTH).all()) for best in far.values())
 
 

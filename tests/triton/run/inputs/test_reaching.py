@@ -201,12 +201,12 @@ def test_small_numbers_and_numbers_compared_with_are_met(forward: Callable[[Any]
 def test_sums_of_products_come_below_zero() -> None:
     whole, far = {"amax (one sign) in line 3": False}, {"logsumexp (far below) in line 3": False}
     ways = dict(reaching.reaching([NORMAL, NORMAL.clone()], whole | far, weights=True))
-    assert [name.split()[2] for name in ways if name.startswith(reaching.WITHIN)] == ["0", "1", *[reaching.WEIGHTS] * 2]
+    assert [name.split()[2] for name in ways if name.startswith(reaching.WITHIN)] == ["0", "1", *[filled.WEIGHTS] * 2]
     assert bool((ways.pop("within opposed weights too")[0] <= 0).all())
     for name, (one, other) in ways.items():
         product = one @ other.T
-        assert bool((product < 0).all()) is (reaching.WEIGHTS not in name)
-        assert bool((product.amax(1) < -89).all()) is (name.split()[0] == reaching.REACH and reaching.WEIGHTS not in name)
+        assert bool((product < 0).all()) is (filled.WEIGHTS not in name)
+        assert bool((product.amax(1) < -89).all()) is (name.split()[0] == reaching.REACH and filled.WEIGHTS not in name)
     assert not dict(reaching.reaching([NORMAL], whole)) and not dict(reaching.reaching([EVEN, EVEN.clone()], {}))
     ((_, (one, other)), *_) = reaching.reaching([EVEN, EVEN.clone()], whole)
     assert torch.equal(one, EVEN) and torch.equal(other, EVEN)  # what is never negative stays so

@@ -22,8 +22,6 @@ REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 `WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
 `EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
-WEIGHTS = filled.WEIGHTS
-"""In the name of a way: drawn weights are below zero, too."""
 TIMES = 4
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 MEETINGS = 2
@@ -180,12 +178,12 @@ def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[
     """Yield inputs one of which, or whose weights, are below zero and the others above it: so are sums of their products."""
     count = sum(skewed.movable(inputs))
     targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
-    targets |= {WEIGHTS: (count, signed.OF_WEIGHTS), f"{WEIGHTS} too": (signed.ALL, ())} if weights else {}
+    targets |= {filled.WEIGHTS: (count, signed.OF_WEIGHTS), f"{filled.WEIGHTS} too": (signed.ALL, ())} if weights else {}
     far = any(f"({sides.SUNK})" in name or name.startswith(_BEST) for name in below)
     deep = any(f"({domains.DEEP})" in name for name in below)
     for name, (target, ends) in targets.items() if below else ():
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
-        deepest = [domains.OF_WEIGHTS if name.startswith(WEIGHTS) else domains.OF_INPUTS] if deep else []
+        deepest = [domains.OF_WEIGHTS if name.startswith(filled.WEIGHTS) else domains.OF_INPUTS] if deep else []
         for most in [*(ends if far else ()), *deepest]:
             yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
 

@@ -206,7 +206,7 @@ class Task:
         self._habits[index] = masks.habits(self._inputs, self._habits.get(index))
         facts: dict[str, Any] = {"same_inputs": self._same.note(index, self._inputs, self._movable[index])}
         self._places = message["places"]
-        facts["skewed"] = self._skew(index, constructor.INPUTS.get(move, move), seed, weights=reaching.WEIGHTS in message["vary"])
+        facts["skewed"] = self._skew(index, constructor.INPUTS.get(move, move), seed, weights=filled.WEIGHTS in message["vary"])
         if move == constructor.MOVE or (move == constructor.FAR and facts["skewed"]):
             facts["skewed"] = move if self._tells_of(own, seed) else ""
         facts["picked"] = facts["skewed"] == skewed.FAR and index in self._suits.picked
