@@ -291,7 +291,7 @@ class Aside:
             return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {facts['reads'][0]}")
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
-            ties = moved not in (reaching.CODES, reaching.EXACT)
+            ties = moved not in reaching.EXACTLY
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=ties)
             if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found

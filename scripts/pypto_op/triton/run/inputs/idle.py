@@ -51,12 +51,14 @@ class Idle(DispatchMode):
         busy: the same of what did something in some call.
         unordered: which of equal elements is meant nobody knows.
         picks: an operator picks some of its elements (`sides.PICKS`).
+        tied: of what is busy, what was computed and met its number (`sides.AT`), as `found` has it.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: dict[str, bool] = {}
         self.busy: set[str] = set()
+        self.tied: dict[str, bool] = {}
         self.unordered = self.picks = False
         self._path = str(path)
         self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
@@ -221,16 +223,19 @@ class Idle(DispatchMode):
     def _is_as_given(self, tensor: torch.Tensor) -> bool:
         return tensor.numel() > 1 and address(tensor) not in self._made
 
-    def still_idle(self, before: dict[str, bool] | None, outputs: Any, *, gross: bool) -> dict[str, bool]:
+    def still_idle(self, before: dict[str, bool] | None, outputs: Any, *, gross: bool, exact: bool) -> dict[str, bool]:
         """Return what of `before` (None: of anything) was idle again.
+
+        A product that happens to be a half shows nothing of `>` and `>=` where honest rounding may take it to either side.
 
         Args:
             before: what was idle so far.
             outputs: what the reference returned.
             gross: only gross errors count in this pass, so it tests what lies far away alone: elements that happen to be equal
                 among large ones show nothing.
+            exact: values near ties may not fall on either side in this pass, so it shows sides of exact numbers.
         """
-        found = self.idle(outputs)
+        found = self.idle(outputs) | ({} if exact else self.tied)
         if before is None:
             return found
         far = (f"({sides.FAR})", f"({sides.SUNK})", f"({domains.DEEP})")
@@ -258,6 +263,8 @@ class Idle(DispatchMode):
         if not idle or key in self.busy:
             self.busy.add(key)
             self.found.pop(key, None)
+            if f"({sides.AT})" in key:
+                self.tied[key] = whole
         else:
             self.found[key] = whole
 

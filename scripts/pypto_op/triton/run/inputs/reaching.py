@@ -22,6 +22,8 @@ REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
 `WITHIN` is a `REACH` of the size of the task's own inputs. `CODES` is one whose quotients by a scale lie exactly halfway,
 `EXACT` one of multiples of a half, whose sums and products no rounding changes.
 """
+EXACTLY = (CODES, EXACT)
+"""Of these moves no value near a tie may fall on either side of it."""
 TIMES = 4
 """So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
 MEETINGS = 2

@@ -160,7 +160,7 @@ class Task:
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, more = self._golden_and_idle(index, seed, gross=facts["skewed"] == skewed.FAR)
+        golden, more = self._golden_and_idle(index, seed, facts["skewed"])
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
@@ -375,14 +375,15 @@ class Task:
             model = self._model = self._build(self._model_seed)
         return model
 
-    def _golden_and_idle(self, index: int, seed: int, *, gross: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
+    def _golden_and_idle(self, index: int, seed: int, move: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the golden of the present case, moved so, and among its facts what changed nothing so far (`idle`)."""
         inputs = map_tensors(self._inputs, same_layout)
         if not self._idle.get(index, True) and index not in self._suits.ordered:
             return self._golden(inputs, seed)
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         golden, facts = self._golden(inputs, seed, [watch, terms] if index not in self._idle else [watch])
-        self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], gross=gross)
+        judged = {"gross": move == skewed.FAR, "exact": move in reaching.EXACTLY}
+        self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], **judged)
         golden["orders"] = watch.orders(golden["outputs"])
         self._suits.note(index, picks=watch.picks, orders=bool(golden["orders"]))
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
