@@ -16,6 +16,7 @@ from pypto_op.documents.policy import get_policy
 from pypto_op.generators.evaluation import new_harness
 from pypto_op.judge.answers.expectation import Expectation
 from pypto_op.judge.cases import fresh
+from pypto_op.judge.cases.bounds import bounds_in
 from pypto_op.judge.cases.contract import load_contract
 from pypto_op.judge.cases.inputs import FRESH, seeds_of, with_seed
 from pypto_op.twins.reordering import OTHER_FORM
@@ -52,13 +53,13 @@ def test_a_kernel_that_is_right_up_to_a_size_is_refused(clean_workspace: Path, f
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
-@pytest.mark.parametrize(("rows", "status"), [(64, "FAIL"), (1024, "FAIL"), (1040, "PASS")])
+@pytest.mark.parametrize(("rows", "status"), [(64, "FAIL"), (1024, "FAIL"), (4800, "PASS")])
 def test_a_kernel_with_room_for_so_many_of_an_axis_that_is_walked_one_by_one_is_refused(
     clean_workspace: Path, rows: int, status: str
 ) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 1, by `pypto.loop`.\n", encoding="utf-8")
-    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {rows // 16})")
+    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {rows} // 16)")
     report = verify(ws.root).report
     assert report["status"] == status, report["first_failure"]
     assert 1024 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 1032, "what is cheap"
@@ -98,14 +99,34 @@ def test_a_scan_with_room_for_512_steps_is_refused(tmp_path: Path, kernel: str, 
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
-@pytest.mark.parametrize(("tiles", "status"), [(100, "FAIL"), (140, "PASS")])
-def test_a_kernel_with_room_for_100_tiles_that_are_small_is_refused(clean_workspace: Path, tiles: int, status: str) -> None:
+@pytest.mark.parametrize(
+    ("bound", "status", "least"), [("100", "FAIL", 130 * 16), ("256", "FAIL", 256 * 16), ("2048 * 2", "PASS", 256 * 16)]
+)
+def test_a_kernel_with_room_for_so_many_tiles_that_are_small_is_refused(
+    clean_workspace: Path, bound: str, status: str, least: int
+) -> None:
+    """Beyond what each verdict draws, the bound itself tells where to look, as far as a simulator goes in some seconds."""
     ws = place("sum_diff", clean_workspace, cases=CASES)
     ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 16, by `pypto.loop`.\n", encoding="utf-8")
-    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {tiles})")
+    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {bound})")
     report = verify(ws.root).report
     assert report["status"] == status, report["first_failure"]
-    assert 130 * 16 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 136 * 16
+    assert least < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= least + 96
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("pypto.min(tiles, 256)", (256,)), ("M = 64\nMOST = M * 64\nx = tokens[:MOST]", (4096,)),
+     ("x.clamp(max=3)\nmin(n, 1 << 12)", (4096,)), ("x.clamp(max=300)", (300,)), ("pypto.minimum(count, 512.0)", (512,)),
+     ("if n > 4096:\n    raise ValueError", ()), ("assert n <= 4096", ()), ("if n > 4096:\n    return x", (4096,)),
+     ("if n < 99:\n    raise ValueError\nelse:\n    n = min(n, 300)", (300,)), ("pypto.loop(300, name=x)", (300,)),
+     ("torch.empty((4096, width))", (4096,)), ("pypto.tensor([300, width], dtype)", (300,)),
+     ("pypto.set_vec_tile_shapes(256, 512)", ()), ("min(x, 1e9, 0.5, 9, 1 << 99, 1 // 0)", ()), ("def (", ()),
+     ("def f(n, most=4096, *, more=2048):\n    return min(n, most)", (4096,)),
+     ("class Limits:\n    ROWS = 4096\nmin(n, Limits.ROWS)", (4096,)), ("min(n, limits.ROWS)", ())],
+)  # fmt: skip
+def test_bounds_of_a_kernel_are_read(text: str, found: tuple[int, ...]) -> None:
+    assert bounds_in(text) == found
 
 
 WIDTHS = [*CASES, {**CASES[1], "id": "wide", "shape": {"N": 21, "D": 96}}]

@@ -130,7 +130,7 @@ class _Verification:
     def judged(self, progress: Progress | None, seed: int) -> list[CaseRecord]:
         """Judge the selected cases of what is `prepared` on a seed; raise what makes that impossible."""
         request, contract, subject = self.request, *self._ready
-        cases = self._cases(contract, seed)
+        cases = self._cases(contract, subject, seed)
         plan = self.plan(cases, seed)
         whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
         raises = contract.suite.raises if whole else ()
@@ -204,18 +204,18 @@ class _Verification:
                 remedy="let nothing write these files, then verify again",
             )
 
-    def _cases(self, contract: Contract, seed: int) -> list[Mapping[str, Any]]:
+    def _cases(self, contract: Contract, subject: Subject, seed: int) -> list[Mapping[str, Any]]:
         """Return the cases that were asked for; beside a whole suite, those that only this verdict knows (`fresh`)."""
         request = self.request
         if request.only is not None:
             return [request.only]
         if request.case is not None and is_drawn_id(request.case, [case["id"] for case in contract.cases]):
-            self.fresh, only = fresh.drawn(request.case, contract, seed)
+            self.fresh, only = fresh.drawn(request.case, contract, seed, subject.impl)
             self.fresh_seed = seed
             return [only]
         chosen: list[Mapping[str, Any]] = contract.select(request.levels, request.case)
         if request.suite is None and request.inspect is None and len(chosen) == len(contract.cases):
-            self.fresh, self.fresh_seed = fresh.draw(contract, seed), seed
+            self.fresh, self.fresh_seed = fresh.draw(contract, seed, subject.impl), seed
             chosen = [*chosen, *self.fresh.cases]
         return chosen
 

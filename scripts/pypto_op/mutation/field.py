@@ -95,7 +95,7 @@ class Field:
         wish, contract, workspace, subject = self._wish, self._contract, self._workspace, self.subject
         cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
         if wish.levels is None and wish.case is None:
-            cases += fresh.draw(contract, wish.seed).cases
+            cases += fresh.draw(contract, wish.seed, self.subject.impl).cases
         if not cases:
             raise ContractError("no selected case compares numbers", file=workspace.suite, remedy="select others")
         backend = SimBackend()

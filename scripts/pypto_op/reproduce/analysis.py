@@ -77,7 +77,7 @@ def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:
     if case is not None and not checks_precision(case):
         raise ContractError(f"case {request.case} compares no numbers", file=ws.suite, remedy="name one with precision: true")
     kernel = kernel_drift(ws, subject, request.case, mode=request.mode, again=request.again, drawn=drawn)
-    case = case or fresh.drawn(request.case, contract, kernel.seed)[1]
+    case = case or fresh.drawn(request.case, contract, kernel.seed, subject.impl)[1]
     script = write_script(contract, subject, case, kernel.seed, contract.policy_for(case))
     drift = script.run([{}], request.limits)[0]
     judgement = judge_drift(kernel.reasons, kernel.failing, drift)

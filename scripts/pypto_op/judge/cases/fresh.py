@@ -1,10 +1,11 @@
 """Shapes that no file names: a verdict on a whole suite adds one case per dynamic axis, in which that axis is larger.
 
 A kernel that stops after 33 tiles, or holds a table of the suite's shapes, passes every case that is written down. So each
-verdict draws sizes with its fresh seed; the same seed draws the same sizes. One case more has other sizes of the axes that
-are fixed per build, where the suite varies them; a wrapper may raise there, but not be wrong. The golden is judged first:
-where it does not answer there, or honest orders of it part, the case is left out and told; where the tolerance is too tight
-for honest rounding at that size, what is natural decides in its place (`Expectation.either`).
+verdict draws sizes with its fresh seed; the same seed draws the same sizes. They exceed what the kernel itself may bound
+(`bounds`), as far as a simulator can. One case more has other sizes of the axes that are fixed per build, where the suite varies
+them; a wrapper may raise there, but not be wrong. The golden is judged first: where it does not answer there, or honest orders
+of it part, the case is left out and told; where the tolerance is too tight for honest rounding at that size, what is natural
+decides in its place (`Expectation.either`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from typing import Any
 from pypto_op.documents import axes, constraints, golden_scan, legal_sizes
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.knobs import ALIKE, DRAWN, LEANING, OFFSET, RANGE, SCALE, ZONE
+from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of
 from pypto_op.errors import ContractError
+from pypto_op.judge.cases.bounds import bounds_in
 from pypto_op.judge.cases.contract import Contract
 from pypto_op.judge.cases.inputs import BESIDE, FRESH, checks_precision
 from pypto_op.judge.cases.natural import NATURAL
@@ -53,6 +56,9 @@ _MORE_COUNTS, _MOST_ROWS, _MOST_VECTOR_TILES, _MOST_TILES = (1024, 512, 256), 22
 """Larger bounds of the same, as far as a kernel walks no more steps in all: of a row, where no axis is tiled; of a tile without a
 matrix product; of a tile. A simulator takes two seconds for as many."""
 
+_MOST_LOOPED = 1100
+"""Steps beyond a bound that the kernel names, where the golden may go step by step: 4 ms for each, and again for each twin."""
+
 _MOST_COUNTED = 1 << 19
 """Elements that the largest tensor may have beside so many batches; beside a few more than the suite has, `MOST_ELEMENTS`."""
 
@@ -79,17 +85,18 @@ class Drawn:
     of_the_build: str = ""  # id of the case with other sizes of the axes that are fixed per build; "" where there is none
 
 
-def draw(contract: Contract, seed: int) -> Drawn:
+def draw(contract: Contract, seed: int, kernel: Path | None = None) -> Drawn:
     """Draw one larger shape per dynamic axis, and one with other sizes of the axes that are fixed per build.
 
     Args:
         seed: of the verdict; it makes the sizes and the inputs.
+        kernel: the file that is judged, whose own bounds are exceeded.
 
     Raises:
         ContractError: SPEC.md cannot be read.
     """
     spec = spec_document.load(contract.workspace.spec)
-    drawer = _Drawer(contract, spec, seed)
+    drawer = _Drawer(contract, spec, seed, kernel)
     drawn = Drawn([], {})
     for axis in spec.dynamic_axes:
         if axis not in contract.interfaces.symbols:
@@ -103,13 +110,13 @@ def draw(contract: Contract, seed: int) -> Drawn:
     return drawn if other is None else replace(drawn, cases=[*drawn.cases, other], of_the_build=other["id"])
 
 
-def drawn(case_id: str, contract: Contract, seed: int) -> tuple[Drawn, dict[str, Any]]:
-    """Return what a seed draws, and the one case of it that an id names.
+def drawn(case_id: str, contract: Contract, seed: int, kernel: Path | None = None) -> tuple[Drawn, dict[str, Any]]:
+    """Return what a seed draws for a kernel, and the one case of it that an id names.
 
     Raises:
         ContractError: the operator has no such axis, or nothing can be drawn for it, with the reason.
     """
-    found = draw(contract, seed)
+    found = draw(contract, seed, kernel)
     for case in found.cases:
         if case["id"] == case_id:
             return found, case
@@ -134,8 +141,9 @@ def smaller(case: Mapping[str, Any], contract: Contract, seed: int) -> dict[str,
 
 
 class _Drawer:
-    def __init__(self, contract: Contract, spec: Spec, seed: int) -> None:
+    def __init__(self, contract: Contract, spec: Spec, seed: int, kernel: Path | None = None) -> None:
         self._contract, self._spec, self._seed = contract, spec, seed
+        self._bounds = bounds_in(read_text(kernel)) if kernel is not None and kernel.is_file() else ()
         self._random = random.Random(seed)  # noqa: S311  (no secret: the seed is told)
         self._turn: int | None = None
         self._steps: Steps = steps_of(contract.workspace.design, contract.interfaces.symbols)
@@ -240,24 +248,45 @@ class _Drawer:
         step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
         if axis not in self._long or step == 1:
             several = [count for count in (*self._more_counts(axis, base), *_COUNTS) if count > largest]
-            return [*((count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in several), *few]
+            spans = [(count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in several]
+            return [*self._beyond_bounds(axis, 1, base, spans), *few]
         squared = self._steps.nested or self._is_squared(axis)
         many = not squared and axis in self._steps.of and not self._golden_loops  # a step that nobody named may be several
         counts = [count for count in _TILES if count <= _MANY_TILES or many]
         counts = [count for count in counts if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
         span = 1 if squared else _SPAN
         most = {count: self._room(MOST_ELEMENTS) if count <= _MANY_TILES else _MOST_WALKED for count in counts}
-        return [*((max(largest, count * step) + 1, span * step, most[count]) for count in counts), few[-1]]
+        spans = [(max(largest, count * step) + 1, span * step, most[count]) for count in counts]
+        return [*self._beyond_bounds(axis, step, base, spans), few[-1]]
+
+    def _beyond_bounds(
+        self, axis: str, step: int, base: Mapping[str, int], usual: list[tuple[int, int, int]]
+    ) -> list[tuple[int, int, int]]:
+        """Return the usual spans and those beyond what the kernel may bound, in elements or in tiles, the largest size first."""
+        alone = {other: size for other, size in base.items() if axis not in self._long or other in self._long}
+        most = self._most_steps() * step // self._steps_beside(axis, alone)
+        squared = self._steps.nested or self._is_squared(axis)
+        most = min(most, math.isqrt(MOST_SQUARED) if squared else most, _MOST_LOOPED if self._golden_loops else most)
+        bounds = {*self._bounds, *(bound * step for bound in self._bounds if bound != step)}
+        beyond = [(bound + 1, _MORE_BATCHES, self._room(MOST_ELEMENTS)) for bound in bounds if bound + _MORE_BATCHES <= most]
+        return sorted([*usual, *beyond], reverse=True) if beyond else usual
 
     def _more_counts(self, axis: str, base: Mapping[str, int]) -> list[int]:
         """Return the larger counts of an axis that is walked one by one: how many steps beside it a kernel takes says which."""
         if axis in self._long or self._steps.nested:
             return []
+        beside, most = self._steps_beside(axis, base), self._most_steps()
+        return [count for count in _MORE_COUNTS if (count + _MORE_BATCHES) * beside <= most]
+
+    def _steps_beside(self, axis: str, base: Mapping[str, int]) -> int:
+        """Return how many steps a kernel takes for each of an axis."""
         others = {other: size for other, size in base.items() if other in {*self._dynamic, *self._steps.of} - {axis}}
         steps = {other: max(self._steps.of.get(other, (_STEP if other in self._long else 1,))) for other in others}
-        beside = math.prod(-(-size // steps[other]) for other, size in others.items())
-        most = _MOST_ROWS if not self._long else _MOST_TILES if self._multiplies else _MOST_VECTOR_TILES
-        return [count for count in _MORE_COUNTS if (count + _MORE_BATCHES) * beside <= most]
+        return math.prod(-(-size // steps[other]) for other, size in others.items())
+
+    def _most_steps(self) -> int:
+        """Return how many steps a simulator walks in some seconds."""
+        return _MOST_ROWS if not self._long else _MOST_TILES if self._multiplies else _MOST_VECTOR_TILES
 
     @cached_property
     def _multiplies(self) -> bool:
