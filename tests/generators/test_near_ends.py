@@ -31,6 +31,15 @@ def cases(root: Path) -> list[dict[str, object]]:
     return list(json.loads((root / "eval" / "adversarial_suite.json").read_text())["cases"])
 
 
+def test_a_prefix_of_decisions_becomes_as_long_as_an_axis_may_be(tmp_path: Path) -> None:
+    """Tokens from the seventeenth on were not looked at, and that passed: of 32 in a row that many never stayed."""
+    root = tmp_path / "custom" / "accept_drafts"
+    assert [case["shape"]["K"] for case in tried(root, "u_near_0_K_greatest").cases] == [32]
+    [text] = [kernel.text for kernel in kernels("accept_drafts") if kernel.id == "sixteen_tokens"]
+    (root / "accept_drafts_impl.py").write_text(text, encoding="utf-8")
+    assert command("verify", root, "--case", "L4_u_near_0_K_greatest").code == 1
+
+
 def test_shares_at_which_everything_dies_out_make_no_case(tmp_path: Path) -> None:
     """Survival is a product of 1 - hazard: next to 1 it leaves float32 below, where honest kernels differ by any factor."""
     names = [case["id"] for case in tried(tmp_path / "custom" / "annuity_value", "hazard_near").cases]

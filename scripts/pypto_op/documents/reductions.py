@@ -35,6 +35,9 @@ ADDS_UP = (frozenset(MATMULS) | frozenset(REDUCES) | {"einsum"}) - _NO_SUM
 ALONG_AN_AXIS = ADDS_UP | {"amax", "amin", "argmax", "argmin", "max", "min", "cummax", "sort", "topk", "flip", "roll"}
 """Functions that take an axis and mix what lies along it."""
 
+SO_FAR = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
+"""Functions whose every value is made of what lies before it along an axis."""
+
 LARGEST = frozenset(
     {"amax", "max", "argmax", "aminmax", "cummax", "maximum", "topk", "sort", "argsort", "kthvalue", "softmax", "log_softmax"}
     | {"logsumexp", "logaddexp", "logcumsumexp", "cross_entropy", "scaled_dot_product_attention"}

@@ -42,7 +42,7 @@ _PARTED = "where tensors are alike, right kernels may differ by more than the to
 _MOVED = 2.0**-21
 """Eight roundings in float32: so far a kernel may be off in values that another one reads alike, or subtracts."""
 
-_DEAD, _SHARE_DEAD = 2.0**-100, 0.1
+_DEAD, _SUNK, _SHARE_DEAD = 2.0**-100, 2.0**-40, 0.1
 _SHARE_NAN = 0.9
 """More of an output that is NaN says that a NaN reaches all, as one alone says too."""
 
@@ -336,10 +336,20 @@ def answered(first: FirstCandidate, case: Case) -> Tried | str:
 def _die_out(outputs: Sequence[torch.Tensor]) -> bool:
     """Whether a tenth of an output is 0 or next to it: shares at the end that keeps nothing.
 
-    Honest kernels differ by any factor among numbers that leave a format below.
+    Honest kernels differ by any factor among numbers that leave a format below. Some zeros beside which none has sunk far were
+    chosen: a row that counts nothing.
     """
-    floating = [output.abs() for output in outputs if output.is_floating_point() and output.numel() > 1]
-    return any(bool((output < _DEAD).double().mean() > _SHARE_DEAD) for output in floating)
+    floating = [output for output in outputs if output.is_floating_point() and output.numel() > 1]
+    return any(_share_dead(output) > (_SHARE_DEAD if _sinks(output) else 0.5) for output in floating)
+
+
+def _share_dead(output: torch.Tensor) -> float:
+    return float((output.abs() < _DEAD).double().mean())
+
+
+def _sinks(output: torch.Tensor) -> bool:
+    """Whether numbers of an output come near the least that its format holds."""
+    return bool(((output != 0) & (output.abs() < max(_SUNK, torch.finfo(output.dtype).tiny))).any())
 
 
 def _empty_of_meaning(outputs: Sequence[torch.Tensor], *, masked: bool) -> str:
