@@ -30,6 +30,10 @@ def torch_divergence_golden(student, teacher):
 def spread_golden(student, teacher):
     away = student - student.mean(-1, keepdim=True)
     return (away * away).mean(-1)
+
+
+def preference_golden(a, b, c, d):
+    return torch.sigmoid(0.1 * ((a - b) - (c - d)))
 """
 
 
@@ -61,6 +65,16 @@ def two_sums(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 def test_two_sums_are_as_right_as_one(judge: Judge, function: str, seed: int) -> None:
     values = near(seed, rows=9, words=64)
     assert judge(two_sums(*values), *values, function=function) is Status.PASS
+
+
+@pytest.mark.parametrize("seed", [7, 28, 40])
+def test_four_large_numbers_may_be_taken_off_one_another_in_any_order(seed: int, judge: Judge) -> None:
+    """A right kernel that compared the models first was refused in every tenth verdict: two elements of 771 were small."""
+    a, b, c, d = 1e4 * torch.randn(4, 771, generator=torch.Generator().manual_seed(seed))
+    for margin in ((a - c) - (b - d), (a + d) - (b + c)):
+        assert judge(torch.sigmoid(0.1 * margin), a, b, c, d, function="preference_golden") is Status.PASS
+    narrow = [value.bfloat16().float() for value in (a - b, c - d)]
+    assert judge(torch.sigmoid(0.1 * (narrow[0] - narrow[1])), a, b, c, d, function="preference_golden") is Status.FAIL
 
 
 WRONG = {

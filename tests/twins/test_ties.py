@@ -98,6 +98,23 @@ def test_near_ties_of_an_order_may_fall_either_way() -> None:
     assert not torch.equal(nearest(chosen.roll(1, -1), answers), chosen.roll(1, -1))
 
 
+def test_of_many_scores_that_are_nearly_alike_any_may_be_the_best() -> None:
+    """Noise of 256 draws that are nearly alike was refused where another kernel rounded the scores by a bit."""
+
+    def best(u: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return torch.argmax(z - torch.log(-torch.log(u)), -1).to(torch.int32)
+
+    u, z = 2e-6 - 6e-10 * noise(64, 256).abs(), 1e-8 * noise(64, 256, seed=1)
+    golden = best(u, z)
+    answers = [golden, *(way[0] for way in ways(best, u, z))]
+    last_bits = 2.0**-22 * torch.randint(-1, 2, u.shape, generator=torch.Generator().manual_seed(2))
+    honest = torch.argmax(z - torch.log(-torch.log(u)) + last_bits, -1).to(torch.int32)
+    assert int((honest != golden).sum()) > 16, "the two forms part, or this shows nothing"
+    assert torch.equal(nearest(honest, answers), honest)
+    far = torch.argmin(-torch.log(-torch.log(u)), -1).to(torch.int32)
+    assert int((nearest(far, answers) != far).sum()) > 56
+
+
 def best_before(score: torch.Tensor, steps: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
     """Return the first row that reaches the maximum of a column, as a golden that promises the first of equal ones writes it."""
     candidates = score.float().unsqueeze(2) + steps.float() + 0.0 * said.float().unsqueeze(1)

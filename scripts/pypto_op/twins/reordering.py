@@ -130,6 +130,10 @@ class Reordered(DispatchMode):
         result = torch.matmul(left, right) if self._order is None else orders.contract(left, right, self._order)
         return result.to(dtype)
 
+    def regrouped(self, found: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+        """Return a difference of two differences as this order groups it (`twins.differences`)."""
+        return found if self._order is None else differences.regrouped(found, left, right, self._salt)
+
     def mixed(self, one: Any, two: Any) -> torch.Tensor | None:
         """Return the sum of two products that mix two values, as an order with one product has it (`twins.mixes`)."""
         return mixes.mixed(one, two, backwards=self._order.backwards) if self._order is not None else None
@@ -310,7 +314,7 @@ def _where(mode: Reordered, condition: torch.Tensor, one: torch.Tensor, other: t
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     term = y if alpha == 1 else y * alpha
     found = mode.rounded(aten.sub.Tensor(x, term), x, neighbours.negated(term))
-    return differences.remembered(mode.distance(found, term), x, term)
+    return differences.remembered(mode.distance(mode.regrouped(found, x, term), term), x, term)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:

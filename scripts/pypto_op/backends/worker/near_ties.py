@@ -15,9 +15,9 @@ from pypto_op.backends.worker.decisions import COMPARES, ORDERS, Step
 LONGEST = 8
 """Values of one row that may all change places; among more, some places are given to neighbours only."""
 
-_LONGEST_OF_EQUALS, _MOST_TURNED = 256, 1 << 24
+_LONGEST_TURNED, _MOST_TURNED = 256, 1 << 24
 """So many equal values of one row may all change places: a softmax that underflows makes zeros of logits that another kernel
-still tells apart. Fewer where all turns of all rows would be more elements than this."""
+still tells apart. So many may be the one that is asked for. Fewer where all turns of all rows are more elements than this."""
 
 _AS_SORTED, _BACKWARDS = 1, 2
 """The ways that let a row take longer chains of equal values from its one end, and from its other."""
@@ -39,7 +39,8 @@ _HALF_STEP = 0.5
 _APART = 2.0**-40
 """Beside the greatest value, what sets equal values apart, so that an order of them can be asked for."""
 _MOST_OF_A_LINE = 0.5
-_ONE_ANSWER = frozenset({"argmax", "argmin", "max", "min"})
+_GREATEST, _LEAST = frozenset({"argmax", "max"}), frozenset({"argmin", "min"})
+_ONE_ANSWER = _GREATEST | _LEAST
 """Orders that take the first of equal values, as their pages say; the others leave it open."""
 
 
@@ -227,13 +228,17 @@ def _reordered(
     together = (gap <= near) & torch.isfinite(gap) & ((near > 0) | open_ties)
     if not bool(together.any()):
         return wide, 0
-    place, start, size = _rings(together, way)
-    first, count = _of_equal_values(together, gap)
-    whole = (count > LONGEST) & (count <= min(_LONGEST_OF_EQUALS, _MOST_TURNED // rows.numel()))
-    start, size = torch.where(whole, first, start), torch.where(whole, count, size)
+    most = min(_LONGEST_TURNED, _MOST_TURNED // rows.numel())
+    if name in _ONE_ANSWER:
+        place, start, size = _of_the_best(ordered, room.gather(-1, index), name, max(most, LONGEST))
+    else:
+        place, start, size = _rings(together, way)
+        first, count = _of_equal_values(together, gap)
+        whole = (count > LONGEST) & (count <= most)
+        start, size = torch.where(whole, first, start), torch.where(whole, count, size)
     target = start + (place - start + way - 1) % size
     ways = int(size.max())
-    if way in (_AS_SORTED, _BACKWARDS):
+    if name not in _ONE_ANSWER and way in (_AS_SORTED, _BACKWARDS):
         long, end = (count > LONGEST) & ~whole, first + count - 1
         start, size = torch.where(long, first, start), torch.where(long, count, size)
         target = torch.where(long, place if way == _AS_SORTED else first + end - place, target)
@@ -258,6 +263,28 @@ def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor
     later = torch.where(count > LONGEST, way % 2 * (LONGEST // 2), 0)
     cut = (place - chain + later) % LONGEST == 0
     return _counted(begins | cut)
+
+
+def _of_the_best(
+    ordered: torch.Tensor, room: torch.Tensor, name: str, most: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what `_rings` does where one value alone is asked for: each way puts another one there that may be the best.
+
+    Hundreds may be, among probabilities that are nearly alike.
+
+    Args:
+        ordered, room: sorted rows, and how much rounding each value may carry.
+        most: so many places are in a ring at most, those nearest to the best.
+    """
+    count = ordered.shape[-1]
+    end = count - 1 if name in _GREATEST else 0
+    best, its_room = ordered[..., end : end + 1], room[..., end : end + 1]
+    may = ((ordered - best).abs() <= torch.maximum(room, its_room)) & torch.isfinite(ordered) & (room + its_room > 0)
+    members = (may.flip(-1) if end else may).cummin(-1).values.sum(-1, keepdim=True).clamp(1, most)
+    place = torch.arange(count, device=ordered.device).expand_as(ordered)
+    first = count - members if end else torch.zeros_like(members)
+    inside = (place >= first) & (place < first + members)
+    return place, torch.where(inside, first, place), torch.where(inside, members, 1)
 
 
 def _of_equal_values(together: torch.Tensor, gap: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
