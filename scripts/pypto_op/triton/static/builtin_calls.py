@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op.triton.static import answers
+from pypto_op.triton.static import answers, storages
 from pypto_op.triton.static.gradients import GRAD
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
@@ -18,6 +18,7 @@ from pypto_op.triton.static.values import (
     Host,
     Instance,
     Scope,
+    Storage,
     Tensor,
     TensorMethod,
     Unknown,
@@ -235,6 +236,8 @@ class Builtins:
         kind = self.m.policy.method(name)
         if self.m.phase != "forward":
             return Host() if kind == "host" else tensor
+        if name == storages.MAKES:
+            return Storage(tensor)
         if name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "cpu"):
             self.m.deny(node, source, "it brings a tensor's data to the host; keep it on the device, in a kernel")
             return Host(data=True) if name != "cpu" else self.m.computed()

@@ -21,6 +21,7 @@ from pypto_op.triton.static.values import (
     Host,
     Instance,
     Member,
+    Storage,
     Super,
     Tensor,
     TensorMethod,
@@ -87,7 +88,7 @@ class Members:
             return self._of_kernel(owner, name, node, source)
         if isinstance(owner, Super):
             return self._of_super(owner, name)
-        if isinstance(owner, (Container, TensorMethod)):
+        if isinstance(owner, (Container, Storage, TensorMethod)):
             return Member(owner, name)
         if isinstance(owner, Host):
             if name == "value" and isinstance(owner.const, (bool, int, float)):
