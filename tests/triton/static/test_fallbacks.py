@@ -54,3 +54,23 @@ def test_pytorch_may_compute_where_an_input_lies_on_no_device(condition: str, ri
     lines = place.read_text(encoding="utf-8").splitlines()
     fallback = next(number for number, line in enumerate(lines, 1) if "# otherwise" in line)
     assert not right or fallback not in {line for _, line, _ in reading.executed}  # so a call that comes there is refused
+
+
+@pytest.mark.parametrize(
+    ("sizes", "right"),
+    [
+        ("n = int(torch.prod(torch.tensor(x.shape[1:])).item())", True),
+        ("n = torch.tensor(x.shape[:-1]).prod().item()", True),
+        ("n = max(torch.tensor([3, 4]).tolist())", True),
+        ("n = int(torch.prod(x).item())", False),
+        ("t = torch.tensor([1.0, 2.0]); t.copy_(x[:2]); n = t.sum().item()", False),
+        ("t = torch.tensor([1.0]); exponential[(1,)](x, t, 1, BLOCK=64); n = t.sum().item()", False),
+        ("n = torch.tensor([x[0].item()]).sum().item()", False),
+        ("n = torch.empty(4, dtype=torch.int64).sum().item()", False),  # what memory held before nobody knows
+        ("y = torch.exp(torch.tensor([1.0, 2.0]))", False),
+    ],
+)
+def test_numbers_of_the_host_may_go_through_a_tensor(sizes: str, right: bool, tmp_path: Path) -> None:
+    text = FILE.replace("if CONDITION:", "if False:").replace("return launched(x)", f"{sizes}\n        return launched(x)")
+    (tmp_path / "impl.py").write_text(lab.IMPORTS + text, encoding="utf-8")
+    assert read_file(tmp_path / "impl.py", load_policy(None)).result["valid"] is right

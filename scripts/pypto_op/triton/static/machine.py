@@ -106,6 +106,7 @@ class Machine:
     read: dict[int, KernelFacts] = field(default_factory=dict)
     # memory whose address the host asked for; it may lie in a table of addresses
     addressed: set[Buffer] = field(default_factory=set)
+    numbers: set[Buffer] = field(default_factory=set)  # memory of tensors that were made of numbers of the host (`sizes`)
     absent: set[str] = field(default_factory=set)  # packages that the file does without, since they are not installed
     compile_time: list[Function] = field(default_factory=list)  # functions that kernels call while they are compiled
     # statements and lambdas that were executed in forward, each with its file
