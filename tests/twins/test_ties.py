@@ -83,6 +83,23 @@ def test_a_wrong_quantisation_is_near_no_answer() -> None:
         assert int((nearest(wrong, answers) != wrong).sum()) > q.numel() // 10
 
 
+def cut_off(k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = k.abs().amax(-1, keepdim=True) / 127.0
+    return (k / scale).clamp(-127, 127).to(torch.int8), scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_quotient_of_16_bits_may_be_cut_off_before_it_is_rounded_to_them(dtype: torch.dtype) -> None:
+    k = noise(40, 64).to(dtype)
+    usual, scale = cut_off(k)
+    answers = [way[0] for way in ways(cut_off, k)]
+    kernel = (k.float() / scale.float()).clamp(-127, 127).to(torch.int8)
+    assert bool((kernel != usual).any()) and torch.equal(nearest(kernel, [usual, *answers]), kernel)
+    greatest = usual.abs() == 127
+    for wrong in (torch.where(greatest, usual.sign() * 126, usual), torch.where(usual == 0, -1, usual).to(torch.int8)):
+        assert not torch.equal(nearest(wrong, [usual, *answers]), wrong)
+
+
 def test_near_ties_of_an_order_may_fall_either_way() -> None:
     def gate(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values, chosen = torch.topk(torch.softmax(x.float() @ w.float(), -1), 4, dim=-1)

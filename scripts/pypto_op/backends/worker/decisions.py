@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-_CASTS = frozenset(
+CASTS = frozenset(
     {"to", "type", "type_as", "half", "bfloat16", "float", "double", "int", "long", "short", "char", "byte", "bool", "tensor"}
 )
 WRITES = frozenset({"copy_", "__setitem__"})
@@ -25,7 +25,7 @@ _BINS = frozenset({"bucketize", "searchsorted", "histc", "histogram", "sign", "s
 _QUOTIENTS = frozenset({"div", "divide", "true_divide"})
 _FACTS = frozenset({"__get__", "size", "dim", "numel", "stride", "is_floating_point", "element_size", "detach"})
 """Calls that read a tensor's form, not its values."""
-KNOWN = _CASTS | WRITES | ROUNDS | ORDERS | COMPARES | _BINS
+KNOWN = CASTS | WRITES | ROUNDS | ORDERS | COMPARES | _BINS
 """Every function that may be a step."""
 
 _WIDE_BITS = 32
@@ -45,7 +45,7 @@ class Step:
     @property
     def whole(self) -> bool:
         """Whether whole numbers come out of a rounding, whose ties lie a step apart."""
-        return self.name in ROUNDS or (self.name in _CASTS | WRITES and self.decides)
+        return self.name in ROUNDS or (self.name in CASTS | WRITES and self.decides)
 
     @property
     def counts(self) -> bool:
@@ -142,7 +142,7 @@ def _step(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], held: Mappi
         return Step(name, target if _narrows(source, target) else None, not target.is_floating_point, held)
     if name in ORDERS:
         return Step(name, None, not isinstance(result, torch.Tensor) or not result.is_floating_point(), held)
-    if name not in _CASTS:
+    if name not in CASTS:
         return Step(name, None, True, held)
     source = next(iter(held.values())).dtype
     dtype = result.dtype if isinstance(result, torch.Tensor) else source

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from pypto_op.backends.worker import near_ties
+from pypto_op.backends.worker import near_ties, quotients
 from pypto_op.backends.worker.decisions import Recorder, Step
 from pypto_op.backends.worker.doubling import Doubled
 
@@ -31,12 +31,19 @@ def right_answers(run: Run) -> tuple[list[Step], list[Answer]]:
     answers += [answer(run, Doubled(steps, way)) for way in range(1, exact.ways + 1)]
     if exact.ways and exact.codes:
         answers += _extents(answers)
+    if quotients.are_cut(steps):
+        answers.append(_cut_later(run(quotients.Quotients(), False), answers[0]))
     return steps, answers
 
 
 def answer(run: Run, mode: Doubled) -> Answer:
     """Return what the golden comes to under a mode, before the last rounding of its outputs."""
     return [mode.unrounded(leaf) for leaf in run(mode, True)]
+
+
+def _cut_later(found: Sequence[torch.Tensor], usual: Answer) -> Answer:
+    """Return an answer with the whole numbers that were found, and the usual one's floats."""
+    return [usually if usually.is_floating_point() else leaf for leaf, usually in zip(found, usual, strict=True)]
 
 
 def _extents(answers: Sequence[Answer]) -> list[Answer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op.triton.static import answers
+from pypto_op.triton.static import answers, sizes, storages
 from pypto_op.triton.static.gradients import GRAD
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
@@ -18,6 +18,7 @@ from pypto_op.triton.static.values import (
     Host,
     Instance,
     Scope,
+    Storage,
     Tensor,
     TensorMethod,
     Unknown,
@@ -181,6 +182,11 @@ class Builtins:
     def _in_forward(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         given = [*args, *kwargs.values()]
         kind = self.m.policy.call(name)
+        known = sizes.made(self.m, name, given) or (
+            sizes.reckoned(self.m, name[6:], given) if name.startswith("torch.") else None
+        )
+        if known is not None:
+            return known
         if kind is not None:
             if kind != "host" and not name.endswith(_SIZED):
                 self.m.suspects.as_tensor(given, node, source)
@@ -235,6 +241,11 @@ class Builtins:
         kind = self.m.policy.method(name)
         if self.m.phase != "forward":
             return Host() if kind == "host" else tensor
+        if name == storages.MAKES:
+            return Storage(tensor)
+        known = sizes.reckoned(self.m, name, [tensor, *args, *kwargs.values()])
+        if known is not None:
+            return known
         if name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "cpu"):
             self.m.deny(node, source, "it brings a tensor's data to the host; keep it on the device, in a kernel")
             return Host(data=True) if name != "cpu" else self.m.computed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op.triton.static import compile_time
+from pypto_op.triton.static import compile_time, storages
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.gradients import SAVES
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
@@ -23,6 +23,7 @@ from pypto_op.triton.static.values import (
     Instance,
     Member,
     Scope,
+    Storage,
     Super,
     TensorMethod,
     Unknown,
@@ -313,6 +314,8 @@ class Calls:
             return Host(None)
         if isinstance(owner, Instance):
             return self.m.records.method(owner, callee.name, kwargs)
+        if isinstance(owner, Storage):
+            return storages.method(self.m, owner, callee.name, node, source)
         if isinstance(owner, Kernel):
             return Host()
         return self._unknown(Unknown(f"`{callee.name}`"), args, kwargs, node, source)

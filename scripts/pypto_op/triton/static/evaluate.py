@@ -7,10 +7,11 @@ from typing import Any
 
 import libcst as cst
 
-from pypto_op.triton.static import answers
+from pypto_op.triton.static import answers, storages
 from pypto_op.triton.static.comprehensions import Comprehensions
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
+from pypto_op.triton.static.slices import bounds_of, part_of
 from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -22,6 +23,7 @@ from pypto_op.triton.static.values import (
     Instance,
     Member,
     Scope,
+    Storage,
     Tensor,
     Unknown,
     Value,
@@ -101,8 +103,8 @@ class Expressions:
         for option in options(value):
             if isinstance(option, Container):
                 items += option.members() or [Host()]
-            elif isinstance(option, Host):
-                items.append(Host(data=option.data))
+            elif isinstance(option, (Host, Storage)):
+                items.append(Host(data=holds_data(option)))
             elif isinstance(option, (Tensor, Unknown)):
                 items.append(option)
             elif isinstance(option, Instance) and self.m.records.as_tuple(option) is not option:
@@ -156,8 +158,8 @@ class Expressions:
             if isinstance(part, cst.Index):
                 parts.append(self.evaluate(part.value, scope))
             else:
-                bounds = [self.evaluate(bound, scope) for bound in (part.lower, part.upper, part.step) if bound is not None]
-                parts.append(Host(data=any(holds_data(bound) for bound in bounds), is_slice=True))
+                ends = [Host(None) if end is None else self.evaluate(end, scope) for end in (part.lower, part.upper, part.step)]
+                parts.append(Host(data=any(map(holds_data, ends)), is_slice=True, bounds=bounds_of(ends)))
         return parts[0] if len(parts) == 1 else Container("tuple", parts)
 
     def select(self, owner: Value, key: Value, node: cst.CSTNode, source: SourceFile) -> Value:
@@ -197,10 +199,14 @@ class Expressions:
             return ExtInstance(f"{owner.name}[]")
         if isinstance(owner, Function) and owner.kind == "plain":
             return Host()
+        if isinstance(owner, Storage):
+            return storages.method(self.m, owner, "__getitem__", node, source)
         return Unknown("an element of something unknown") if not isinstance(owner, ClassValue) else owner
 
     def _element(self, owner: Container, key: Value) -> Value:
         const = key.const if isinstance(key, Host) else NOTHING
+        if isinstance(key, Host) and key.is_slice and owner.kind in ("list", "tuple"):
+            return part_of(owner, key.bounds)
         if const is not NOTHING and not isinstance(const, (list, dict, set)) and const in owner.keyed:
             return union([owner.keyed[const], *([] if owner.kind == "arguments" else owner.items)])
         if owner.kind == "arguments" and const is not NOTHING:
@@ -245,9 +251,7 @@ class Expressions:
                 for inner in part.format_spec or ():
                     if isinstance(inner, cst.FormattedStringExpression):
                         self.evaluate(inner.expression, scope)
-                known = isinstance(value, Host) and isinstance(value.const, (str, int))
-                if known and not part.format_spec and part.conversion is None:
-                    assert isinstance(value, Host)
+                if isinstance(value, Host) and isinstance(value.const, (str, int)) and not (part.format_spec or part.conversion):
                     piece = value.const
             text = NOTHING if text is NOTHING or piece is NOTHING else f"{text}{piece}"
         return Host(text)

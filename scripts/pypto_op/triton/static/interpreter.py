@@ -16,9 +16,9 @@ from pypto_op.triton.static.suspects import Suspects
 from pypto_op.triton.static.tables import Tables
 
 
-def new_machine(policy: StaticPolicy) -> Machine:
+def new_machine(policy: StaticPolicy, *, on_device: bool = False) -> Machine:
     """Return a machine that has executed nothing yet."""
-    machine = Machine(policy)
+    machine = Machine(policy, on_device=on_device)
     machine.suspects, machine.following, machine.records = Suspects(machine), Following(machine), Records(machine)
     machine.expressions, machine.statements = Expressions(machine), Statements(machine)
     machine.calls, machine.members, machine.imports = Calls(machine), Members(machine), Imports(machine)

@@ -82,6 +82,7 @@ class Machine:
 
     policy: StaticPolicy
     phase: str = "import"  # "import", "init" or "forward": outside forward only what is forbidden everywhere is denied
+    on_device: bool = False  # forward's tensors are known to lie on a GPU, and not on the CPU
     heap: dict[Buffer, int] = field(default_factory=dict)  # how surely a launch has written a buffer
     findings: list[Finding] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
@@ -105,6 +106,7 @@ class Machine:
     read: dict[int, KernelFacts] = field(default_factory=dict)
     # memory whose address the host asked for; it may lie in a table of addresses
     addressed: set[Buffer] = field(default_factory=set)
+    numbers: set[Buffer] = field(default_factory=set)  # memory of tensors that were made of numbers of the host (`sizes`)
     absent: set[str] = field(default_factory=set)  # packages that the file does without, since they are not installed
     compile_time: list[Function] = field(default_factory=list)  # functions that kernels call while they are compiled
     # statements and lambdas that were executed in forward, each with its file

@@ -21,6 +21,7 @@ from pypto_op.triton.static.values import (
     Host,
     Instance,
     Member,
+    Storage,
     Super,
     Tensor,
     TensorMethod,
@@ -35,6 +36,8 @@ _PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "in_pr
 _MADE = re.compile(r"torch\.nn\.utils\.parametrizations\.\w+\.parametrizations(\.\w+)?")
 _ORIGINAL = re.compile(r"original\d*")
 """What PyTorch's own ways to make a weight (`weight_norm`) make it of, behind a name that is no weight there."""
+_WHERE = {"is_cuda": True, "is_cpu": False}
+"""What a tensor on a GPU says of itself, and the interpreter's shim of one."""
 _MODULE_FLAGS = frozenset({"training"})
 REGISTERS = {"register_buffer": "tensor", "register_parameter": "param"}
 """Methods of a module that bind an attribute, and the name of the argument with its value."""
@@ -87,11 +90,13 @@ class Members:
             return self._of_kernel(owner, name, node, source)
         if isinstance(owner, Super):
             return self._of_super(owner, name)
-        if isinstance(owner, (Container, TensorMethod)):
+        if isinstance(owner, (Container, Storage, TensorMethod)):
             return Member(owner, name)
         if isinstance(owner, Host):
             if name == "value" and isinstance(owner.const, (bool, int, float)):
                 return Host(owner.const)  # of a constexpr
+            if (owner.kind, name) == ("given device", "type"):
+                return Host("cuda", kind="device type")
             return Host(data=owner.data, kind="device type" if (owner.kind, name) == ("device", "type") else "")
         if isinstance(owner, (Function, Launcher, Member)):
             self.check(f"own.{name}", node, source)
@@ -111,7 +116,10 @@ class Members:
     def _of_tensor(self, owner: Tensor, name: str) -> Value:
         kind = self.m.policy.attribute(name)
         if kind == "host":
-            return Host(kind="device" if name == "device" else "")
+            given = self.m.on_device and all(buffer.origin == "input" for buffer in owner.buffers)
+            if given and name in _WHERE:
+                return Host(_WHERE[name])
+            return Host(kind="given device" if given and name == "device" else "device" if name == "device" else "")
         return owner if kind == "view" else TensorMethod(owner, name)
 
     def find(self, owner: Instance, name: str, node: cst.CSTNode | None = None, source: SourceFile | None = None) -> Value | None:

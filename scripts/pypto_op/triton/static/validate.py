@@ -85,6 +85,10 @@ def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[
         other, second = _every_call(policy, source, scalars, doubtful)
         if other["valid"] and not second.unconfirmed():
             result, verdict = other, second
+    if not result["valid"]:  # `if not x.is_cuda: return torch.softmax(x)`: no judged call comes there, or it is refused
+        other, second = _every_call(policy, source, scalars, frozenset(), on_device=True)
+        if other["valid"]:
+            result, verdict = other, second
     programs = frozenset(facts.program() for facts in verdict.m.read.values())
     return Reading(result, programs, frozenset(verdict.m.absent), frozenset(_begins(verdict.m)))
 
@@ -102,12 +106,17 @@ def _begins(machine: Machine) -> Iterator[Line]:
 
 
 def _every_call(
-    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool | str | None] | None, suspects: frozenset[int]
+    policy: StaticPolicy,
+    source: SourceFile,
+    scalars: Sequence[bool | str | None] | None,
+    suspects: frozenset[int],
+    *,
+    on_device: bool = False,
 ) -> tuple[dict[str, Any], _Verdict]:
     """Execute forward until what it changes for later calls is known not to be constant."""
     changing: frozenset[str] = frozenset()
     while True:
-        verdict = _Verdict(new_machine(policy), source, scalars, changing, suspects)
+        verdict = _Verdict(new_machine(policy, on_device=on_device), source, scalars, changing, suspects)
         result = verdict.run()
         changed = verdict.changed()
         if changed <= changing:

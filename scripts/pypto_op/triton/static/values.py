@@ -28,6 +28,7 @@ class Host(Value):
     const: Any = NOTHING  # the Python constant, or NOTHING
     data: bool = False  # it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation
     is_slice: bool = False  # it is `a:b` between brackets
+    bounds: slice | None = None  # of such a slice, where all of them are known
     # `device` for a device of PyTorch's, `device type` for the word that it says of itself ("cuda"); "" for others
     kind: str = ""
 
@@ -69,6 +70,13 @@ class TensorMethod(Value):
 
     tensor: Tensor
     name: str
+
+
+@dataclass(eq=False)
+class Storage(Value):
+    """What `untyped_storage` of a tensor returns: its size and its address are no data, the rest is."""
+
+    tensor: Tensor
 
 
 @dataclass(eq=False)
@@ -265,7 +273,7 @@ def tensors_in(value: Value, depth: int = 6) -> list[Tensor]:
         parts = list(value.options)
     elif isinstance(value, Container):
         parts = value.members()
-    elif isinstance(value, TensorMethod):
+    elif isinstance(value, (TensorMethod, Storage)):
         parts = [value.tensor]
     elif isinstance(value, Instance) and not value.cls.extends("torch.nn."):
         parts = list(value.attributes.values())

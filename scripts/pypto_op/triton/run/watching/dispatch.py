@@ -30,6 +30,9 @@ _COPIES = frozenset(
     {"clone", "copy_", "_to_copy", "pin_memory", "_pin_memory", "_copy_from", "_copy_from_and_resize", "npu_format_cast"}
 )
 _CONSTANTS = frozenset({"fill_", "zero_"})
+_RECKONS = frozenset({"prod", "sum", "max", "min", "item", "_local_scalar_dense"})
+_FEW = 64
+"""So many whole numbers of the host may be reckoned with: `torch.tensor(x.shape).prod().item()`."""
 _TO_HOST = frozenset({"_local_scalar_dense", "item", "is_nonzero", "equal"})
 
 
@@ -47,6 +50,9 @@ class Listener(Protocol):
 
     def holds_input(self, source: torch.Tensor) -> bool:
         """Whether `source` lies in, or holds in its order, one of the task's own inputs."""
+
+    def carries(self, source: torch.Tensor) -> bool:
+        """Whether `source` lies in memory that holds values of an input or of a kernel."""
 
     def filled(self, target: torch.Tensor, number: Any) -> None:
         """`target` got a constant: a number, a tensor that holds one, or None for zero."""
@@ -102,12 +108,21 @@ class Gate(DispatchMode):
             if body is not None:
                 with self:
                     return body(*args, **(kwargs or {}))
-            if namespace not in ("aten", "prim") or name not in ALLOWED:
+            if (namespace not in ("aten", "prim") or name not in ALLOWED) and not self._reckons(name, args):
                 how = "reads a tensor on the host" if name in _TO_HOST else "computes with PyTorch"
                 raise self._denial(f"{how} ({namespace}::{name})", own_line(self._own))
         if self._open or self.listener is None:
             return func(*args, **(kwargs or {}))
         return self._told(self.listener, func, args, dict(kwargs or {}))
+
+    def _reckons(self, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether an operator reduces a few whole numbers that are no data; Python may look at such, and could do the same."""
+        source = args[0] if args else None
+        if name not in _RECKONS or self.listener is None or not isinstance(source, torch.Tensor) or source.numel() > _FEW:
+            return False
+        whole = not source.is_floating_point() and not source.is_complex()
+        with self.opened():
+            return whole and not any(self.listener.carries(one) for one in args if isinstance(one, torch.Tensor))
 
     def _denial(self, what: str, line: str | None) -> Denied:
         """Remember what forward did, and return the error that says so."""

@@ -127,6 +127,10 @@ class Launches:
             return False
         return address(source) in self._inputs or any(map(Few.of(source).same, self._inputs.values()))
 
+    def carries(self, source: torch.Tensor) -> bool:
+        """See `dispatch.Listener`."""
+        return self._memory.carries(source)
+
     def filled(self, target: torch.Tensor, number: Any) -> None:
         """See `dispatch.Listener`."""
         if self.recording:

@@ -16,11 +16,12 @@ from torch.overrides import TorchFunctionMode
 
 from pypto_op.triton.run.watching.dispatch import VIEWS
 from pypto_op.triton.run.watching.places import own_line
+from pypto_op.triton.run.watching.sized import Sized
 
 READERS = frozenset(
     {"numpy", "__array__", "tolist", "item", "__dlpack__", "__float__", "__int__", "__bool__", "__index__", "__complex__",
      "__contains__", "__reduce_ex__", "__repr__", "__format__", "__str__", "to_dlpack", "_to_dlpack", "is_nonzero", "equal",
-     "apply_", "map_", "map2_", "__deepcopy__", "untyped_storage", "storage", "_typed_storage"}
+     "apply_", "map_", "map2_", "__deepcopy__", "storage", "_typed_storage"}
 )  # fmt: skip
 """Methods and functions that hand a tensor's values to Python."""
 
@@ -70,9 +71,19 @@ class Reads(TorchFunctionMode):
         elif name in _CUT_BY_VALUES:
             self._note(name, [*args[1:], *(kwargs or {}).values()])
         found = func(*args, **(kwargs or {}))
-        if name == "data_ptr" and not self._paused() and isinstance(args[0], torch.Tensor) and own_line(self._own) is not None:
+        places = name in ("data_ptr", "untyped_storage") and not self._paused() and isinstance(args[0], torch.Tensor)
+        if places and own_line(self._own) is not None:
+            if name == "untyped_storage":
+                return self._sized(args[0], found)
             self._asked(args[0])
         return found
+
+    def _sized(self, tensor: torch.Tensor, storage: torch.UntypedStorage) -> Sized:
+        def read(name: str) -> torch.UntypedStorage:
+            self._note(f"untyped_storage().{name}", [tensor])
+            return storage
+
+        return Sized(storage, read, lambda: self._asked(tensor))
 
     def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
