@@ -162,7 +162,7 @@ def turned(inputs: Any, target: int, number: int) -> Any | None:
         half, most = memory_of(copy)[tensor.numel() // 2 :], torch.iinfo(tensor.dtype).max
         if int(tensor.max()) + number <= most:
             half += number
-        elif tensor.element_size() == 1 and int(tensor.max()) > 1:
+        elif tensor.dtype is torch.uint8 and int(tensor.max()) > 1:
             half.fill_(most)
         else:
             return False
