@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.triton.run.inputs import constructor, whole
+from pypto_op.triton.run.inputs import constructor, suits, whole
 from pypto_op.triton.run.judging import agreement
 from pypto_op.triton.run.judging.judgement import Judgement
 from pypto_op.triton.run.judging.provenance import Provenance
 
-_FEW = 4
-"""A wrong answer of so few numbers may come within the tolerance of each by chance."""
 _IN_PAIRS = "tl.reduce by {}: lanes meet in pairs, i with i + n / 2, as on a device; one that minds their order is wrong there"
 
 
@@ -62,7 +60,7 @@ class Case:
     @property
     def few(self) -> bool:
         """Whether the outputs are so few numbers that wrong ones may come within the tolerance by chance."""
-        return sum(int(tensor.numel()) for tensor in self.outputs) <= _FEW
+        return sum(int(tensor.numel()) for tensor in self.outputs) <= suits.FEW
 
     @property
     def reloads(self) -> bool:

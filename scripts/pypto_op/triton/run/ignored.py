@@ -30,6 +30,7 @@ class Ignored:
 
     def __init__(self, run: Verification, task: TaskSession, candidate: CandidateSession, opened: Opened) -> None:
         self._run, self._task, self._candidate, self._opened = run, task, candidate, opened
+        self._answered: Answered | None = None  # what the last call with another number returned
 
     def of_forward(self) -> None:
         """Judge calls with other whole numbers among the arguments, for those that are the same in each case."""
@@ -43,7 +44,7 @@ class Ignored:
         """Judge calls of models that were made with other numbers."""
         for case, seed in itertools.islice(self._opened(lambda case: bool(case.given)), 1):
             fractions = [number for number in case.given if isinstance(number[1], float)]
-            changes = {place: [constructor.others(value)[0]] for place, value, _ in fractions}
+            changes = constructor.together(fractions)
             for move in (constructor.MOVE, constructor.FAR) if case.bounded else (constructor.MOVE,):
                 at_once = len(fractions) > 1 and self._is_right(case, move, changes, seed)
                 wanted = case.given if move == constructor.MOVE else fractions
@@ -64,8 +65,16 @@ class Ignored:
         place, value, _ = number
         ways = [(move, other, {place: [other]}) for other in constructor.others(value)]
         found = self._wrong(case, ways, seed, own=constructor.INPUTS[move])
-        if found is not None and (found[1] or move == constructor.MOVE):
-            other, ignored, begin = found
+        if found is None:
+            return
+        other, ignored, begin = found
+        answered = self._answered
+        for another in [] if ignored else constructor.alike(case.given, number):
+            with contextlib.suppress(ReferenceFailed):
+                if answered is not None and self._right(*self._asked(case, seed, move, {another[0]: [other]}), answered, seed):
+                    self._say(case, constructor.taken_for(number, another), begin, fails=True)
+                    return
+        if ignored or move == constructor.MOVE:
             self._say(case, constructor.told(number, other, ignored=ignored), begin, fails=ignored and isinstance(value, float))
 
     def _argument(self, case: Case, number: whole.Number, seed: int) -> None:
@@ -89,13 +98,13 @@ class Ignored:
 
         `own` is the move by which the task's own number gets the same inputs.
         """
-        begin = time.monotonic()
+        begin, self._answered = time.monotonic(), None
         tried = ((other, self._shown(case, seed, move, places)) for move, other, places in ways)
         other, shown = next((pair for pair in tried if pair[1] is not None), (0.0, None))
         if shown is None:
             return None
         try:
-            answered = self._candidate.run(shown[0], seed, later=True)
+            answered = self._answered = self._candidate.run(shown[0], seed, later=True)
         except Told:
             return other, False, begin
         if self._right(*shown, answered, seed):

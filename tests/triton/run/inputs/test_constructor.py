@@ -41,6 +41,12 @@ def test_a_part_of_one_stays_one(value: float, others: list[float]) -> None:
     assert constructor.others(value) == others
 
 
+def test_numbers_that_are_equal_get_different_ones_together() -> None:
+    numbers = [("0", 0.5, "alpha"), ("1", 0.5, "beta"), ("2", 2.0, "power")]
+    assert constructor.together(numbers) == {"0": [0.375], "1": [0.125], "2": [3.0]}
+    assert constructor.alike([*numbers, ("3", 1, "turns")], numbers[0]) == [numbers[1]]
+
+
 LEAKY = """
     import torch
     import torch.nn as nn

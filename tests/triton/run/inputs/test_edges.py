@@ -84,6 +84,17 @@ def test_numbers_of_the_files_are_met_exactly_where_the_dtype_has_them(tensor: t
     assert float(moved.max()) < 77
 
 
+def test_a_scale_holds_the_numbers_alone() -> None:
+    spread = NORMAL.abs() + 0.01
+    moved, other = edges.edged([NORMAL, spread], [True, False], [1.0], 1, scales=[True, True]) or []
+    assert bool((moved == 1.0).any()) and int((other == 1.0).sum()) == 1 == int((other != spread).sum())
+
+
+def test_numbers_have_many_places_where_outputs_are_few() -> None:
+    (often,) = edges.edged([NORMAL], [True], [0.25], 1, often=True) or []
+    assert int((often == 0.25).sum()) > 20
+
+
 def test_what_lies_between_two_close_numbers_of_the_files_is_met() -> None:
     (moved,) = edges.edged([NORMAL], [True], [-1.2031, -1.203, 0.0, 0.0625, 0.55, 1.203, 1.2031, 1.2031], 1)
     wide = moved.double()

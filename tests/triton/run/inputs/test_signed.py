@@ -85,12 +85,21 @@ def test_beside_tiny_elements_some_are_zero() -> None:
     assert not bool((found["within tiny alone"][0] == 0).any()) and not bool((found["within tiny squares alone"][0] == 0).any())
 
 
-def test_most_whole_numbers_become_one_where_they_repeat_in_no_order() -> None:
-    tokens = torch.tensor([3, 0, 5, 2, 5, 1, 0, 4, 2, 3, 1, 0])
-    (found,) = signed.crowded([tokens]) or []
-    assert int((found == 5).sum()) >= 9 and torch.equal(found[9:], tokens[9:])
-    for stays in (torch.randperm(12, generator=DRAWS), tokens.sort().values, tokens.reshape(6, 2), NORMAL):
-        assert signed.crowded([stays]) is None
+def test_bytes_that_a_remainder_does_not_change_are_the_greatest_in_one_half() -> None:
+    small = torch.randint(0, 26, (4, 300), generator=DRAWS)
+    assert [int(found.max()) for found in signed.turned([small], 0, 65521)] == [int(small[2:].max()) + 65521]
+    (found,) = signed.turned([small.to(torch.uint8)], 0, 65521)
+    assert bool((found[2:] == 255).all()) and torch.equal(found[:2], small[:2].to(torch.uint8))
+    assert signed.turned([(small % 2).to(torch.uint8)], 0, 65521) is None
+
+
+def test_whole_numbers_that_repeat_are_all_of_one_value() -> None:
+    grades = torch.tensor([[3, 0, 5, 3], [5, 1, 0, 4]])
+    (found,) = signed.of_one_value([grades]) or []
+    assert found.unique().tolist() == [5]
+    distinct = torch.stack([torch.randperm(9, generator=DRAWS)[:2] for _ in range(8)])
+    for stays in (distinct, torch.randperm(12, generator=DRAWS), grades.flatten().sort().values, NORMAL):
+        assert signed.of_one_value([stays]) is None
 
 
 def test_the_least_whole_number_is_missing_in_one_tensor_alone_where_there_are_two() -> None:

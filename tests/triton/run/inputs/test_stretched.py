@@ -114,6 +114,27 @@ def test_what_is_added_to_is_named_twice_where_it_may_be(name: str) -> None:
     assert not dict(stretched.ways([places], lambda given: torch.zeros(40)[given[0]], [True]))
 
 
+def test_places_are_named_twice_in_a_row_where_what_is_put_there_is_the_same() -> None:
+    scores, places = torch.randn(2, 40), torch.tensor([[0, 39, 11], [7, 5, 6]])
+    alike = stretched.ways(
+        [scores, places], lambda given: given[0].scatter(1, given[1], 2 * given[0].gather(1, given[1])), [True] * 2
+    )
+    assert [found[1].tolist() for _, found in alike] == [[[0, 39, 0], [7, 5, 7]]]
+    numbers = torch.arange(6.0).reshape(2, 3)
+    assert not dict(stretched.ways([scores, places], lambda given: given[0].scatter(1, given[1], numbers), [True] * 2))
+
+
+def test_what_takes_a_shape_alone_is_no_use() -> None:
+    found = _first(lambda x: torch.zeros_like(x) + x.new_ones(4) + 3 * x, torch.tensor([0, 1, 2, 3]))
+    assert found is not None and int(found[0].max()) > 2**28
+
+
+def test_nothing_and_all_get_parts_in_between() -> None:
+    cover = torch.tensor([0, 255, 255, 0, 255, 255], dtype=torch.uint8)
+    found = _first(lambda x: 3 * x.int(), cover)
+    assert found is not None and len(found[0].unique()) > 3 and bool((found[0][cover == 0] == 0).all())
+
+
 def test_flags_stay() -> None:
     assert _first(lambda x: x * 3, torch.tensor([0, 1, 1, 0])) is None
 

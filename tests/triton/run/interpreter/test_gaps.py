@@ -10,6 +10,8 @@ from tests.triton import lab
 KERNEL = """
 from triton.language.extra import libdevice
 
+HALF = tl.constexpr(0.5)
+
 
 @triton.jit
 def mixed_kernel(x_ptr, out_ptr, n, factor, wanted, unwanted, BLOCK: "'tl.constexpr'"):
@@ -21,7 +23,7 @@ def mixed_kernel(x_ptr, out_ptr, n, factor, wanted, unwanted, BLOCK: "'tl.conste
     far = (x > 1) or (x < -1)
     near = not (x > 1) and not (x < -1)
     if wanted and not n > BLOCK:
-        found = tl.where(positive, rounded, 0.0) + tl.where(far, x, 0.0) + tl.where(near, 1.0, 0.0)
+        found = tl.where(positive, rounded, 0.0) + tl.where(far, HALF * x + x * HALF, 0.0) + tl.where(near, 1.0, 0.0)
         tl.store(out_ptr + offsets, tl.where(unwanted, 0.0, found), mask=mask & wanted)
 """
 

@@ -8,6 +8,7 @@ with others is only said. Sizes, axes and flags stay.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -47,10 +48,32 @@ def others(value: float) -> list[float]:
     return [1.5 * value, 0.75 * value] if abs(value) >= 1.0 else [0.75 * value, 0.25 * value] if value else [0.5, -0.5]
 
 
+def together(numbers: Iterable[Number]) -> dict[str, list[float]]:
+    """Return by place other numbers for all of these; those that are equal in the task are not."""
+    changes: dict[str, list[float]] = {}
+    turns: Counter[float] = Counter()
+    for place, value, _ in numbers:
+        some = others(value)
+        changes[place] = [some[turns[value] % len(some)]]
+        turns[value] += 1
+    return changes
+
+
+def alike(given: Iterable[Number], number: Number) -> list[Number]:
+    """Return the other fractions of that value: a kernel may take one of them for the other."""
+    return [other for other in given if other[0] != number[0] and other[1] == number[1] and isinstance(other[1], float)]
+
+
 def moved(given: Given, changes: Mapping[str, Sequence[float]]) -> Given:
     """Return the arguments with other numbers in those places."""
     positional = [_other(value, changes.get(str(at))) for at, value in enumerate(given[0])]
     return positional, {name: _other(value, changes.get(name)) for name, value in given[1].items()}
+
+
+def taken_for(number: Number, another: Number) -> str:
+    """Return what is said of a kernel that takes one number for another, which is equal in the task."""
+    one, two = number[2] or number[0], another[2] or another[0]
+    return f"argument {one} of the constructor is taken for {two}, which is {number[1]:g} in the task, too"
 
 
 def told(number: Number, other: float, *, ignored: bool) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -41,7 +42,9 @@ TOLD = (
 )
 
 
-def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: int) -> Any | None:
+def edged(
+    inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: int, *, scales: Sequence[bool] = (), often: bool = False
+) -> Any | None:
     """Return inputs of the same layout with extremes at their ends and these numbers in some places; None: none can have them.
 
     Args:
@@ -49,19 +52,23 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
         movable: which of their tensors may be changed (`skewed.movable`).
         numbers: those that stand in the files.
         seed: draws the places.
+        scales: which may hold those numbers, and are otherwise left as they are where they are not `movable`.
+        often: each number has many places, as many as one of so few outputs needs to show (the mean of a loss).
     """
-    moved = iter(movable)
+    moved = iter(zip_longest(movable, scales, fillvalue=False))
     draws = random.Random(seed)
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not next(moved) or is_ordered(tensor):
+        all_of_it, numbers_alone = next(moved)
+        if not (all_of_it or numbers_alone) or is_ordered(tensor):
             return False
         low, high = (float(end) for end in torch.aminmax(tensor))
-        _put_extremes(copy, tensor, low, high)
-        _put_records(copy, tensor, seed)
+        if all_of_it:
+            _put_extremes(copy, tensor, low, high)
+            _put_records(copy, tensor, seed)
         within = [number for number in numbers if low <= number <= high]
-        _put_numbers(copy, [*within, *_between(within, _CLOSE * (high - low))], draws)
-        return True
+        _put_numbers(copy, [*within, *_between(within, _CLOSE * (high - low))], draws, often=often)
+        return all_of_it or bool(within)
 
     return changed_copy(inputs, change)
 
@@ -214,10 +221,11 @@ def _between(numbers: Sequence[float], close: float) -> list[float]:
     return found
 
 
-def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random) -> None:
+def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random, *, often: bool) -> None:
     """Put numbers that the dtype holds exactly in the place of drawn elements; zeros (of a triangle, say) stay."""
     exact = [number for number in numbers if float(torch.tensor(number, dtype=copy.dtype)) == number]
-    count = min(len(exact), _MOST, copy.numel() // _SHARE)
+    exact = exact * (_MOST if often else 1)
+    count = min(len(exact), _MOST * (_MOST if often else 1), copy.numel() // _SHARE)
     for number, place in zip(draws.sample(exact, count), draws.sample(range(copy.numel()), count), strict=True):
         at: list[int] = []
         for size in reversed(copy.shape):

@@ -104,11 +104,9 @@ def at_ends(inputs: Any) -> Any | None:
     """Return inputs whose whole numbers are their least or their greatest one, where they repeat in no order: pure colours."""
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not holds_integers(tensor) or tensor.numel() < _EACH or is_ordered(tensor):
+        if is_ordered(tensor) or not _repeats(tensor.reshape(-1)):
             return False
         memory = memory_of(copy)
-        if not bool((memory.sort().values.diff() == 0).any()):
-            return False
         greatest = torch.rand(len(memory), generator=torch.Generator().manual_seed(0)) < 0.5
         low, high = int(memory.min()), int(memory.max())
         if tensor.dtype is torch.uint8 and 4 * (high - low) >= 3 * _BYTE:  # few pixels: one of all ends was hardly drawn
@@ -152,43 +150,53 @@ def _are_bounds(tensor: torch.Tensor) -> bool:
 
 
 def turned(inputs: Any, target: int, number: int) -> Any | None:
-    """Return inputs of which the tensor of that place has its last whole numbers larger by a number: a ring goes round once."""
+    """Return inputs of which the tensor of that place has its last whole numbers larger by a number: a ring goes round once.
+
+    Bytes, which do not reach it alone, are the greatest there: their sum may.
+    """
     places = itertools.count()
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
         if next(places) != target or not holds_integers(tensor) or not tensor.numel():
             return False
-        memory = memory_of(copy)
-        if int(memory.max()) + number > torch.iinfo(tensor.dtype).max:
+        half, most = memory_of(copy)[tensor.numel() // 2 :], torch.iinfo(tensor.dtype).max
+        if int(tensor.max()) + number <= most:
+            half += number
+        elif tensor.dtype is torch.uint8 and int(tensor.max()) > 1:
+            half.fill_(most)
+        else:
             return False
-        memory[len(memory) // 2 :] += number
         return True
 
     return changed_copy(inputs, change)
 
 
-def crowded(inputs: Any) -> Any | None:
-    """Return inputs of which most whole numbers are the greatest one (nearly all tokens of one expert); None: there are none.
+def of_one_value(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers are all their greatest one (no pair differs, one expert has all tokens), or None.
 
-    In a row of two axes each may stand once, and so it may where none stands twice.
+    Where none stands twice in a row, each may stand there once.
     """
 
     def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if not holds_integers(tensor) or tensor.dim() != 1 or is_sorted(tensor):
+        if not _repeats(tensor):
             return False
-        memory = memory_of(copy)
-        if len(memory) < _EACH or not bool((memory.sort().values.diff() == 0).any()):
-            return False
-        memory[: len(memory) - len(memory) // _EACH] = memory.max()
+        copy.fill_(tensor.max())
         return True
 
     return changed_copy(inputs, change)
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether some row of a tensor holds a whole number more than once, in no order."""
+    if not holds_integers(tensor) or tensor.numel() < _EACH or is_sorted(tensor):
+        return False
+    return bool((tensor.sort(-1).values.diff(dim=-1) == 0).any())
 
 
 WAYS: dict[str, Callable[[Any], Any | None]] = {
     "above zero": partial(of_sign, sign=1),
     "below zero": partial(of_sign, sign=-1),
     "alike": alike,
-    "crowded": crowded,
+    "of one value": of_one_value,
 }
 """By name: what changes inputs so."""

@@ -11,6 +11,7 @@ How a reference uses them is seen while it runs. Where it uses them otherwise (a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
@@ -46,11 +47,14 @@ _ROWS = frozenset((
 ))  # fmt: skip
 """They are given a tensor, an axis of it, and places on that axis."""
 _ADDS = frozenset(("scatter_add", "scatter_reduce", "index_add", "index_reduce"))
+_PUTS = "scatter"
 _TABLES = frozenset(("embedding", "_embedding_bag", "_embedding_bag_forward_only"))
 _LABELS = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
 _PICKS = frozenset(("gather", "index_select", "index"))
 _VIEWS = frozenset(("_unsafe_view", "unsqueeze", "squeeze", "transpose", "t"))
 """Operators that look at the same numbers though torch calls them no views: a copy of no account, and what is done in place."""
+_MAKES = re.compile(r"(empty|zeros|ones|full|rand\w*)_like|new_\w+")
+"""How what takes from a tensor its shape alone is called."""
 _TO_FLOATS = frozenset(("_to_copy", "div"))
 _SUMS = frozenset(("sum", "cumsum", "mm", "bmm"))
 _COMPUTES = _SUMS | {
@@ -85,6 +89,7 @@ class _Uses(DispatchMode):
         floats: those that become floats: what reaches a last row or place may, too (a mean over lengths).
         other: those that are used otherwise.
         added: those that name places which something is added to.
+        put: those that name places which something is put into.
         divided: those that are divided into whole numbers.
         extreme: those of whose elements the greatest, or the least, is taken.
         paired: those that are compared with each other for being equal.
@@ -100,6 +105,7 @@ class _Uses(DispatchMode):
         self.floats: set[int] = set()
         self.other: set[int] = set()
         self.added: set[int] = set()
+        self.put: set[int] = set()
         self.divided: set[int] = set()
         self.extreme: set[int] = set()
         self.paired: set[int] = set()
@@ -120,7 +126,7 @@ class _Uses(DispatchMode):
         for tensor in made:
             self._own.pop(address(tensor), None)
             self._made.pop(address(tensor), None)
-        if used and not func.is_view and plain not in _VIEWS:
+        if used and not func.is_view and plain not in _VIEWS and not _MAKES.fullmatch(plain):
             self._note(plain, args, used, given, made)
         return out
 
@@ -139,8 +145,11 @@ class _Uses(DispatchMode):
             self._note_order(name, args)
         elif (rows := list(_rows(name, args))) or name in _PICKS:
             self._note_rows(name, args, rows, used, made)
+            named = {own for places, _ in rows if (own := self._own.get(address(places))) is not None}
             if name in _ADDS or (name == "index_put" and len(rows) == 1 and True in args[3:4]):
-                self.added |= {own for places, _ in rows if (own := self._own.get(address(places))) is not None}
+                self.added |= named
+            elif name == _PUTS:
+                self.put |= named
         elif (name in _COMPUTES or name in _QUOTIENTS) and whole:
             self.computed |= used
             self.divided |= self._of(args[0]) if name in _QUOTIENTS else set()
@@ -191,6 +200,22 @@ class _Uses(DispatchMode):
         return self._made.get(address(tensor), set()) if own is None else {own}
 
 
+class _Puts(DispatchMode):
+    """Notes, while it is active, whether two different numbers were put in one place, of which one is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.lost = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and look for what it was given where it put it."""
+        out = func(*args, **(kwargs or {}))
+        if str(func.overloadpacket.__name__).rstrip("_") == _PUTS and len(args) > 3 and isinstance(args[3], torch.Tensor):
+            put = args[3][tuple(map(slice, args[2].shape))]
+            self.lost = self.lost or not torch.equal(out.gather(args[1], args[2]), put)
+        return out
+
+
 def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
     """Yield what the move is called and inputs whose whole numbers reach farther, those that reach farthest first.
 
@@ -204,9 +229,10 @@ def ways(inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()
     with _Uses(inputs) as uses:
         call(inputs)
     for power in _CAPS if uses.computed - {*uses.most} - uses.other - uses.floats else _CAPS[:1]:
-        found = _stretched(inputs, uses, 2**power, repeating)
-        if found is not None and _keeps_order(inputs, found) and _fits(found, call):
-            yield f"{MOVE} {power}", found
+        for places in (uses.added | uses.put, uses.added) if uses.put else (uses.added,):
+            found = _stretched(inputs, uses, 2**power, [at in places and may for at, may in enumerate(repeating)])
+            if found is not None and _keeps_order(inputs, found) and _fits(found, call):
+                yield f"{MOVE} {power}", found
 
 
 def of_move(move: str, inputs: Any, call: Callable[[Any], Any], repeating: Sequence[bool] = ()) -> Iterator[tuple[str, Any]]:
@@ -262,7 +288,7 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         memory = memory_of(copy)
         greatest, limit = int(memory.long().abs().max()), torch.iinfo(tensor.dtype).max
         if position in uses.most:
-            repeats = position in uses.added and repeating[position : position + 1] == [True] and _repeat(memory)
+            repeats = repeating[position : position + 1] == [True] and _repeat(copy)
             return _reach(memory, min(uses.most[position], limit)) or repeats
         if tensor.element_size() == _BYTE and position in uses.floats - uses.computed and greatest >= _FLAGS:
             return _fill(memory, greatest, limit)
@@ -271,10 +297,15 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         short = tensor.element_size() <= 4 and position in uses.summed
         factor = min(cap, limit, _WORD // memory.numel() if short else cap) // greatest
         factor = min(cap, least) // common if position in paired else factor
+        wide = memory.long().abs()
         if factor > 1:
-            wide = memory.long().abs()
             memory.copy_(memory.sign() * (wide * factor - wide * wide * _TURN % (factor // 2)))
-        return factor > 1
+        elif position in paired or not bool((wide[wide > 0] == greatest).all()):
+            return False
+        else:  # nothing, or all: a coverage of 0 and 255 has parts in between
+            parts = torch.arange(len(memory), device=memory.device) * _TURN % (greatest + 1)
+            memory.copy_(torch.where(memory.long().abs() > 0, memory.sign() * parts, 0))
+        return True
 
     return changed_copy(inputs, change)
 
@@ -295,11 +326,12 @@ def _fill(memory: torch.Tensor, greatest: int, limit: int) -> bool:
     return greatest < limit
 
 
-def _repeat(memory: torch.Tensor) -> bool:
-    """Let the last number be equal to the first one, where none is equal to another."""
-    if len(memory) < 2 or bool((memory.sort().values.diff() == 0).any()):
+def _repeat(copy: torch.Tensor) -> bool:
+    """Let the last number of each row be equal to the first one, where none is equal to another."""
+    rows = copy if copy.dim() and copy.shape[-1] > 1 else memory_of(copy)
+    if rows.shape[-1] < 2 or bool((rows.sort(-1).values.diff(dim=-1) == 0).any()):
         return False
-    memory[-1] = memory[0]
+    rows[..., -1] = rows[..., 0].clone()
     return True
 
 
@@ -327,9 +359,12 @@ def _is_ordered(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _fits(found: Any, call: Callable[[Any], Any]) -> bool:
-    """Whether nothing that the reference computes wraps around: what a kernel does then nobody says."""
+    """Whether nothing that the reference computes wraps around, or is put where another number is: nobody says what follows."""
     try:
-        wide = call(map_tensors(found, lambda tensor: tensor.long() if holds_integers(tensor) else tensor))
+        with _Puts() as puts:
+            wide = call(map_tensors(found, lambda tensor: tensor.long() if holds_integers(tensor) else tensor))
+        if puts.lost:
+            return False
         pairs = zip(tensors_of(call(found)), tensors_of(wide), strict=True)
         return all(torch.equal(one.to(other.dtype), other) for one, other in pairs)
     except Exception:  # of another dtype the reference may not take it; beyond its range neither

@@ -11,6 +11,8 @@ import torch
 from pypto_op.triton.run.inputs import idle, masks, neighbours, one_value, skewed, unread, whole
 from pypto_op.triton.run.inputs.packing import tensors_of
 
+FEW = 4
+"""A wrong answer of so few numbers may come within the tolerance of each by chance."""
 _SHORT = 2
 """Bytes of floats of which few lie far from zero, so that some become equal there."""
 
@@ -26,6 +28,7 @@ class Suits:
     Attributes:
         picks: cases whose reference picks elements.
         picked: those of them whose answer follows the scale of the inputs, too: no rounding is magnified.
+        few: cases whose reference returns so few numbers that wrong ones may come within the tolerance by chance.
         ordered: cases whose reference returns places of elements in their order (`equals`).
         overflowed: cases whose reference is infinite far away.
     """
@@ -33,13 +36,15 @@ class Suits:
     def __init__(self, path: Path, tried: Callable[[Any, int, int | None], Any]) -> None:
         self.picks: set[int] = set()
         self.picked: set[int] = set()
+        self.few: set[int] = set()
         self.ordered: set[int] = set()
         self.overflowed: set[int] = set()
         self._path, self._tried = path, tried
         self._known: dict[tuple[int, str], bool] = {}
 
-    def note(self, index: int, *, picks: bool, orders: bool) -> None:
-        """Note what the reference did in a case."""
+    def note(self, index: int, outputs: Any, *, picks: bool, orders: bool) -> None:
+        """Note what the reference did in a case, and returned."""
+        self.few |= {index} if sum(tensor.numel() for tensor in tensors_of(outputs)) <= FEW else set()
         self.picks |= {index} if picks else set()
         self.ordered |= {index} if orders else set()
 

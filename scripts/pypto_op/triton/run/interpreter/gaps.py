@@ -7,16 +7,22 @@ Seen in triton 3.7.1:
 - an annotation that says constexpr in other words (`"tl.constexpr"` below `from __future__ import annotations`) is not known;
 - `a and b` on blocks yields `b`, since every block counts as true, and `not a` is False; compiled, they are `a & b` and the
   opposite of `a`, element by element;
-- a dtype that a jitted function is given is the plain one, which has no `.value`; compiled, it is a constexpr.
+- a dtype that a jitted function is given is the plain one, which has no `.value`; compiled, it is a constexpr;
+- a constexpr beside a block (`SCALE * x`, where `SCALE` is a constexpr of the module) yields a constexpr; compiled, a block.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+_BESIDE_BLOCKS = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne",
+)  # fmt: skip
 _LOGIC = {ast.And: "logical_and", ast.Or: "logical_or"}
 
 
@@ -40,6 +46,8 @@ def mend() -> None:
         self.constexprs = [name for name in self.arg_names if "constexpr" in str(fn.__annotations__.get(name))]
 
     tl.dtype.value = property(lambda dtype: dtype)
+    for name in _BESIDE_BLOCKS:
+        setattr(tl.constexpr, f"__{name}__", _unwrapping(getattr(tl.constexpr, f"__{name}__")))
     interpreter._implicit_cvt = converted
     interpreter.GridExecutor.__init__ = started
     interpreter.ASTTransformer.visit_BoolOp = _visit_logic
@@ -53,6 +61,18 @@ def mend() -> None:
     interpreter.ASTTransformer.visit_Assign = assigned
     interpreter.interpreter_semantic.__class__.pypto_op_logic = staticmethod(_logic)
     interpreter.interpreter_semantic.__class__.pypto_op_not = staticmethod(_not)
+
+
+def _unwrapping(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return an operator of `tl.constexpr` that returns the block which it made, and not a constexpr that holds it."""
+    import triton.language as tl
+
+    @functools.wraps(operator)
+    def applied(one: Any, other: Any) -> Any:
+        found = operator(one, other)
+        return found.value if isinstance(found, tl.constexpr) and isinstance(found.value, tl.core.tensor) else found
+
+    return applied
 
 
 def _visit_logic(transformer: Any, node: ast.BoolOp) -> ast.expr:

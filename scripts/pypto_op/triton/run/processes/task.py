@@ -106,10 +106,9 @@ class Task:
         return found
 
     def _ask(self, name: str) -> Any:
+        function = self._needed(name)
         try:
-            return self._needed(name)()
-        except Failure:
-            raise
+            return function()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, f" in {name}") from None
 
@@ -283,8 +282,9 @@ class Task:
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
         ways = [way for way in (("numbers", self._numbers), ("edges", [])) if self._suits.may(index, way[0])]
-        moved = ((name, edges.edged(self._inputs, self._movable[index], put, self._seed + index)) for name, put in ways)
-        return any(self._suit(index, name, inputs, seed) for name, inputs in moved)
+        made = partial(edges.edged, self._inputs, self._movable[index], seed=self._seed + index, often=index in self._suits.few)
+        made = partial(made, scales=skewed.movable(self._inputs, scales=True))
+        return any(self._suit(index, name, made(numbers=put), seed) for name, put in ways)
 
     def _suit(self, index: int, move: str, moved: Any, seed: int) -> bool:
         """Take moved inputs where the reference does."""
@@ -385,7 +385,7 @@ class Task:
         judged = {"gross": move == skewed.FAR, "exact": move in reaching.EXACTLY}
         self._idle[index] = watch.still_idle(self._idle.get(index), golden["outputs"], **judged)
         golden["orders"] = watch.orders(golden["outputs"])
-        self._suits.note(index, picks=watch.picks, orders=bool(golden["orders"]))
+        self._suits.note(index, golden["outputs"], picks=watch.picks, orders=bool(golden["orders"]))
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
 
     def _golden(self, inputs: Any, seed: int, watches: Sequence[DispatchMode] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
