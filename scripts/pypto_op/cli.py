@@ -70,6 +70,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Where each command lies, and what it is for. `GROUP NAME` is a command that joins a group of a room below its own."""
 
+_GROUPS = ("bundle", "debug", "harness", "interfaces", "memory", "state", "tests", "triton")
+"""Those that are groups: a word that is no command may be one of theirs, and the modules of all others need not be loaded."""
+
 
 @functools.cache
 def _load(name: str) -> click.Command:
@@ -151,7 +154,7 @@ class _LazyGroup(click.Group):
 
     def _members(self, ctx: click.Context, word: str) -> list[str]:
         """Return the commands of groups that end in this word: `debug precision-compare`."""
-        groups = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        groups = {name: self.get_command(ctx, name) for name in _GROUPS}
         return [f"{name} {word}" for name, group in groups.items() if isinstance(group, click.Group) and word in group.commands]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

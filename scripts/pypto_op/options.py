@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pypto_op.errors import ContractError
-from pypto_op.workspace import OpWorkspace, typed
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, typed
 
 _MAKE = "give the folder of an operator, or make one with `pypto-op new OP`"
 
@@ -49,7 +51,17 @@ class OperatorDir(click.ParamType[Path]):
             return path
         if path.exists():
             raise ContractError("is no folder", file=path, remedy=_MAKE)
-        raise ContractError("no such operator directory", file=path, remedy=_MAKE)
+        raise ContractError("no such operator directory", file=path, remedy=_nearest(path))
+
+
+def _nearest(path: Path) -> str:
+    """Return what to do about a folder that is not there: the operator of nearly that name, beside it or in custom/."""
+    there: dict[str, Path] = {}
+    for folder in (Path(OPERATORS_DIR), path.parent):
+        with suppress(OSError):
+            there |= {one.name: one for one in folder.iterdir() if one.is_dir() and not OpWorkspace.of_files(one).is_nobodys()}
+    meant = difflib.get_close_matches(path.name, there, 1)
+    return f"did you mean {typed(there[meant[0]])}?" if meant else _MAKE
 
 
 def _instead(path: Path) -> str:

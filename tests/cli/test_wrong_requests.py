@@ -37,6 +37,8 @@ BEGUN = "custom/begun"
         (["verify", OPERATOR, "--modes", "gpu"], "'gpu' is no mode; use a subset of"),
         (["install", "--target", "."], "Missing option '--harness'"),
         (["verify", OPERATOR, "--case", "nosuch"], "no case matches"),
+        (["verify", OPERATOR[:-1]], f"no such operator directory; did you mean {OPERATOR}?"),
+        (["verify", OPERATOR, "--case", "L3_onetoken"], "it has 31: L3_one_token, "),
         (["verify", OPERATOR, "--case", "L2_a", "--case", "L2_b"], "--case is given 2 times and takes one value"),
         (["debug", "precision-compare", OPERATOR, "--case", "a", "--case", "b"], "--case is given 2 times"),
         (["state", "init", "--op-dir", ""], "--op-dir is empty"),

@@ -11,6 +11,7 @@ import pytest
 from tests.judge.judging import command, place, verify
 from tests.telling import told_lines
 
+from pypto_op.diagnose.triage import _choice
 from pypto_op.documents import schema
 from pypto_op.workspace import FAILURE_FILES, OpWorkspace
 from pypto_op_lint.guard.commands import judge_command
@@ -299,3 +300,11 @@ def test_the_next_steps_pass_the_guard_and_keep_the_whole_verdict(
         if " debug dump" not in line and "precision-debug" not in line:
             assert command(*shlex.split(line)[1:]).code in (0, 1), line
     assert operator.report.read_bytes() == before
+
+
+def test_what_is_judged_once_the_kernel_is_mended_compares_numbers() -> None:
+    """`--case` of a case that only runs ended in exit 2, "no verdict", for a kernel that was right by then."""
+    checks = [{"id": "runs", "level": "L1", "status": "ERROR"}, {"id": "base", "level": "L2", "status": "ERROR"}]
+    assert _choice({"checks": checks}, "runs") == _choice({"checks": checks}, "base") == "--case base "
+    assert _choice({"checks": checks[:1]}, "runs") == "", "all cases"
+    assert _choice(None, "base") == "--case base "

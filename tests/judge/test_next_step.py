@@ -38,6 +38,20 @@ def test_a_report_elsewhere_and_a_kernel_of_another_name_are_told(ws: OpWorkspac
     assert known.startswith("pypto-op diagnose --log /tmp/r.json --kernel /srv/k.py  (is")
 
 
+@pytest.mark.parametrize(
+    ("said", "next_words"),
+    [
+        ("NameError: name 'topp' is not defined", "pypto-op verify custom/add  (once add_impl.py:24 is mended"),
+        ("UnboundLocalError: cannot access local variable 'y'", "pypto-op verify custom/add  (once add_impl.py:24 is mended"),
+        ("RuntimeError: NameError was said", "pypto-op diagnose --log /tmp/r.json --kernel custom/add/add_impl.py"),
+    ],
+)
+def test_a_name_that_nobody_defined_needs_no_search(ws: OpWorkspace, said: str, next_words: str) -> None:
+    """verify -> diagnose -> triage was the way to the line that stood in the verdict."""
+    failed = report("add_impl.py", failure_category="runtime", summary=f"sim: the wrapper raised: add_impl.py:24: {said}")
+    assert after_failure(failed, Path("/tmp/r.json"), ws).startswith(next_words)
+
+
 def test_a_file_below_the_current_folder_is_told_as_it_may_be_typed(ws: OpWorkspace) -> None:
     problem = ContractError("is missing", file=ws.impl, where="line 3", remedy="write it")
     assert problem.told() == "custom/add/add_impl.py: line 3: is missing; write it"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from pypto_op.backends import calculator
 from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
+from pypto_op.errors import ContractError
 from pypto_op.judge.cases.request import Request
 from pypto_op.judge.verify import verify_operator
 from pypto_op.proof import evidence
@@ -95,6 +97,18 @@ def test_a_word_on_a_part_leaves_the_pass_of_the_whole(tmp_path: Path) -> None:
     assert operator.report.read_text() != whole, "the last word stands where each does"
     add_to_wrapper(operator, "total = total * 1")
     assert pass_for_bytes(operator) is None, "it counts for its bytes"
+
+
+@pytest.mark.parametrize(("end", "stands"), [(KeyboardInterrupt(), True), (ContractError("nobody knows"), False)])
+def test_an_interrupted_run_leaves_the_pass_of_the_same_bytes(
+    operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch, end: BaseException, stands: bool
+) -> None:
+    """Ctrl-C in the second verify, and `benchmark` and `tune` asked for a third; a run that ends says the last word."""
+    assert verify(operator.root).code == 0
+    monkeypatch.setattr("pypto_op.judge.verify.run_cases", Mock(side_effect=end))
+    assert verify(operator.root).code == (130 if stands else 2)
+    assert json.loads(operator.report.read_text())["status"] == "ERROR"
+    assert (pass_for_bytes(operator) is not None) is stands
 
 
 def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:

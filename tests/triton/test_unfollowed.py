@@ -108,6 +108,14 @@ def test_a_line_that_ran_must_be_one_that_was_followed(place: Path) -> None:
         assert "the static check did not get there: return torch.exp(x)" in said("return torch.exp(x)")
 
 
+def test_a_file_that_cannot_be_read_is_called_so(tmp_path: Path) -> None:
+    """Python takes a comment in another encoding; "a regression of type 1" said nothing of it."""
+    file = tmp_path / "copy_triton_ascend_impl.py"
+    file.write_bytes(b"# \xe9\nimport torch\n")
+    said = agreement.objection(read_file(file), []) or ""
+    assert "line 1: is not valid UTF-8 text" in said and said.endswith("give a readable Python file in UTF-8")
+
+
 def test_the_lines_of_a_call_are_noted_before_they_run(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text("def f(n):\n    if n:\n        return (lambda a: a / 0)(n)\n    return sorted([2, 1])\n")

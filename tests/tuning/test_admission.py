@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from tests.judge.judging import place, sim_problem
@@ -14,8 +15,10 @@ from tests.program import with_commands
 from pypto_op import __version__
 from pypto_op.judge.cases.contract import load_contract
 from pypto_op.proof import evidence
+from pypto_op.tuning import tune
+from pypto_op.tuning.acceptance import OutOfTime
 from pypto_op.tuning.budget import Budget
-from pypto_op.tuning.ledger import alone
+from pypto_op.tuning.ledger import Fate, alone
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.usefixtures("private_key")
@@ -143,9 +146,19 @@ def test_a_triton_search(words: tuple[str, ...], told: str, tmp_path: Path) -> N
 )
 def test_the_judge_has_a_share_of_the_budget(seconds: float, verdict: float, search: float, told: str) -> None:
     budget = Budget(seconds, verdict)
-    assert budget.search == search and budget.told() == told and not budget.over
+    assert budget.search == search and budget.told() == told and not budget.late
+
+
+def test_a_survivor_that_is_not_judged_in_time_waits_for_another_sitting() -> None:
+    """`--budget 60` took 100 s where a verdict took 31."""
+    survivors = [Mock(number=number, ratio=0.5, fate=Fate.SURVIVED) for number in (3, 4)]
+    tuned = Mock(**{"outcome.ranking.return_value": survivors, "outcome.ended": "the budget was spent"}, chosen=None)
+    tune._choose(tuned, Mock(**{"judge.side_effect": OutOfTime}), MagicMock(), Budget(60, 31), lambda words: None)
+    told = "the budget was spent; 2 survivors were not judged any more, which --resume --budget 186 does"
+    assert tuned.outcome.ended == told and tuned.chosen is None
+    assert {one.fate for one in survivors} == {Fate.SURVIVED}, "a survivor still, for --resume"
 
 
 def test_a_budget_ends() -> None:
-    spent = Budget(5, 1, time.monotonic() - 6)
-    assert spent.over and spent.spent >= 6
+    spent = Budget(5, 1, time.monotonic() - 4.5)
+    assert spent.late and spent.spent >= 4.5, "the verdict in the kernel's place needs the last second"

@@ -141,7 +141,7 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
 def test_the_first_wrong_case_ends_the_judging_of_a_candidate(ws: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused is refused: a long suite is not run to its end."""
     keeper = object.__new__(acceptance.Gatekeeper)
-    keeper._ws, keeper._jobs = ws, 1
+    keeper._ws, keeper._jobs, keeper._late = ws, 1, lambda: False
     monkeypatch.setattr(keeper, "_clock", SimpleNamespace(mode=Mode.SIM), raising=False)
     running = {child.pid for child in psutil.Process().children(recursive=True)}
     heard = []
@@ -150,6 +150,10 @@ def test_the_first_wrong_case_ends_the_judging_of_a_candidate(ws: OpWorkspace, m
     wrong = ws.impl.read_text(encoding="utf-8").replace("x_tile - y_tile", "y_tile - x_tile")
     folder = ws.debug_dir / "candidate"
     assert keeper._suite(wrong, folder, acceptance.Verdict()).startswith("the suite refuses it: FAIL, even sim: ")
+    assert heard == ["even"] and not (folder / "report.json").exists() and left_running(running) == []
+    keeper._late = lambda: True
+    with pytest.raises(acceptance.OutOfTime):
+        keeper._suite(ws.impl.read_text(encoding="utf-8"), folder, acceptance.Verdict())
     assert heard == ["even"] and not (folder / "report.json").exists() and left_running(running) == []
 
 

@@ -13,7 +13,7 @@ from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import failure_at, is_a_name, pointer_of, read_source
+from pypto_op.diagnose.sources import RAISED, failure_at, is_a_name, pointer_of, read_source
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import FailureCategory
 
@@ -119,9 +119,6 @@ def check_no_name(given: str | Path, found: Diagnosis) -> None:
             remedy="name the log, or give the error's whole line",
         )
 
-
-RAISED = ("exception", "import_error", "syntax_error")
-"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
 
 _NOT_RAISED = (FailureCategory.HOST_CRASH, FailureCategory.PRECISION)
 """What words of a run that raised do not speak of: pypto prints a C++ stack for everything that it raises."""

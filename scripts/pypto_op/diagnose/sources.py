@@ -20,6 +20,9 @@ from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.vocabulary import FailureCategory, Status
 from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace, typed
 
+RAISED = ("exception", "import_error", "syntax_error")
+"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
+
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
 _LEAST_BUDGET = 16 * 1024
@@ -241,6 +244,8 @@ def pointer_of(given: str | Path) -> str:
         case = failure.get("case_id")
         return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {typed(operator.root)}`"
     said = failure.get("summary")
+    if failure.get("reason") in RAISED:  # Python's words hold line and cause: no page knows more
+        return f"the verdict's own reason is the cause: {said}; mend that, then `pypto-op verify {typed(operator.root)}`"
     return f"the verdict's own reason is the cause: {said}; next: pypto-op triage {typed(operator.root)}" if said else ""
 
 

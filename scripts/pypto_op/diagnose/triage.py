@@ -21,7 +21,7 @@ from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError
 from pypto_op.proof import evidence
-from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Status
+from pypto_op.vocabulary import FailureCategory, Fingerprint, Level, Mode, Status
 from pypto_op.workspace import OpWorkspace, typed
 
 _BAD = (Status.FAIL, Status.ERROR)
@@ -265,7 +265,18 @@ def _next(
     if signals.look and not signals.hit:
         yield f"pypto-op verify {root} {named} --error-maps {apart}"
     elif failure_words and not signals.hit:  # the verdict's reason is exact: mend that, and see
-        yield f"pypto-op verify {root} {named} {apart}"
+        yield f"pypto-op verify {root} {_choice(report, case)}{apart}"
+
+
+def _choice(report: Mapping[str, Any] | None, case: str | None) -> str:
+    """Return the option for one case that failed and compares numbers, which alone is judged once the kernel is mended.
+
+    At level 1 cases may show only that a kernel runs, which is no verdict; "" chooses all cases.
+    """
+    checks: Sequence[Mapping[str, Any]] = (report or {}).get("checks", ())
+    failed = [check["id"] for check in checks if check["status"] in _BAD and check["level"] != Level.L1]
+    chosen = case if case in failed or not checks else next(iter(failed), None)
+    return f"--case {shlex.quote(chosen)} " if chosen else ""
 
 
 def _known(

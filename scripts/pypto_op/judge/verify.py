@@ -111,9 +111,8 @@ class _Verification:
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         reports.check_target(self.path, own=self.ws.report)
-        if self.request.is_part:
-            evidence.keep_whole(self.ws, self.path)
-        # Whatever ends this run, no earlier verdict is left standing, and at no moment is there none.
+        kept = evidence.keep_whole(self.ws, self.path)
+        # Whatever ends this run, no earlier verdict is left standing here, and at no moment is there none.
         reports.publish(self._failed(InfraError(evidence.INTERRUPTED, remedy="run it again")), self.path)
         try:
             contract, subject = self.prepared()
@@ -122,6 +121,8 @@ class _Verification:
             result = judged_on(draws, self.request.seed, fresh_seed(), lambda seed: self._verdict(self.judged(progress, seed)))
         except PyptoOpError as error:
             result = self._failed(error)
+        if kept is not None and not self.request.is_part:  # the kernel was asked anew
+            kept.unlink(missing_ok=True)
         result["seconds"] = round(time.monotonic() - self.started, 3)
         return reports.publish(result, self.path)
 

@@ -167,8 +167,11 @@ def _counts(report: Mapping[str, Any], partial: bool) -> bool:
     return (whole or part) and _positive(report.get("cases_passed")) and _positive(report.get("cases_precision"))
 
 
-def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
+def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> Path | None:
     """Keep a sealed report under `evidence_dir`, so that it still counts after the next verdict was written.
+
+    Returns:
+        Where it lies now, None where it was kept before.
 
     Raises:
         OSError: the file cannot be written.
@@ -176,19 +179,23 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
     folder = evidence_dir(ws)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{sha256_json(report)[:16]}.json"
-    if not path.exists():
-        write_whole(path, json.dumps(report, allow_nan=False))
+    if path.exists():
+        return None
+    write_whole(path, json.dumps(report, allow_nan=False))
+    return path
 
 
-def keep_whole(ws: OpWorkspace, path: Path) -> None:
-    """Keep the sealed PASS of the whole suite that lies at `path`, where a report on less is about to replace it.
+def keep_whole(ws: OpWorkspace, path: Path) -> Path | None:
+    """Keep the sealed PASS of the whole suite that lies at `path`, which a run that is interrupted or judges less would replace.
 
-    A report on the whole replaces it without: then the kernel was asked anew.
+    Returns:
+        Where it lies now; None where there is none, or where it was kept before. A run on the whole that ends removes it.
     """
     with contextlib.suppress(ContractError, OSError):
         report = read_report(path)
         if _counts(report, partial=False) and check_seal(report):
-            keep(ws, report)
+            return keep(ws, report)
+    return None
 
 
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,9 +52,13 @@ class Gatekeeper:
     Args:
         mutants: how many mutants the mutation score is compared on; 0: none.
         jobs: processes at once.
+        late: says that the time is over.
     """
 
-    def __init__(self, ws: OpWorkspace, clock: Clock, source: str, *, mutants: int, jobs: int) -> None:
+    def __init__(
+        self, ws: OpWorkspace, clock: Clock, source: str, *, mutants: int, jobs: int, late: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._late = late
         self._ws, self._clock, self._source, self._count, self._jobs = ws, clock, source, mutants, jobs
         cases = shapes.p0_cases(clock.contract, every_dtype=True)
         self._labels = {str(case["id"]): label_of(case) for case in cases}
@@ -77,7 +81,11 @@ class Gatekeeper:
 
         Args:
             folder: where its file and its report go.
+
+        Raises:
+            OutOfTime: the time was over before it was known.
         """
+        self._in_time()
         verdict = Verdict(labels=dict(self._labels), noise=self.noise(), before=dict(self._before))
         verdict.reason = self._lint(text) or self._times(text, verdict) or self._suite(text, folder, verdict)
         if not verdict.reason and self._count:
@@ -114,7 +122,10 @@ class Gatekeeper:
         modes, to = (self._clock.mode,), folder / "report.json"
         try:
             wanted = Request(modes, impl, report=to, jobs=self._jobs)
-            report = verify_operator(self._ws, wanted, progress=_stop_at_a_wrong_case)
+            report = verify_operator(self._ws, wanted, progress=self._stop_early)
+        except OutOfTime:
+            to.unlink(missing_ok=True)
+            raise
         except _WrongCase as wrong:
             to.unlink(missing_ok=True)  # it says no more than that the judge was stopped
             return f"the suite refuses it: {wrong}"[:600]
@@ -124,6 +135,15 @@ class Gatekeeper:
         failure = report.get("first_failure") or {}
         told = failure.get("summary") or (report.get("error") or {}).get("message") or ""
         return f"the suite refuses it: {report['status']}, {failure.get('case_id') or ''} {told}".strip()[:600]
+
+    def _stop_early(self, record: CaseRecord, total: int) -> None:
+        self._in_time()
+        _stop_at_a_wrong_case(record, total)
+
+    def _in_time(self) -> None:
+        """Raise `OutOfTime` where the time is over."""
+        if self._late():
+            raise OutOfTime
 
     def _times(self, text: str, verdict: Verdict) -> str:
         """Time every P0 shape in every dtype: none may lose, and all together must gain more than the noise."""
@@ -148,6 +168,7 @@ class Gatekeeper:
         for before, after in _pairs(self._source, text, self._clock.contract.workspace.wrapper_name()):
             if verdict.mutants == self._count:
                 break
+            self._in_time()
             if self._fate(before, _TRIALS) is not Fate.KILLED:
                 continue
             fate = self._fate(after)
@@ -167,6 +188,10 @@ class Gatekeeper:
             assert self._order is not None
             self._fates[mutant.source] = self._clock.hunt(mutant, self._order, trials)
         return self._fates[mutant.source]
+
+
+class OutOfTime(Exception):
+    """The budget was spent before a survivor was judged: nothing is known of it."""
 
 
 class _WrongCase(Exception):

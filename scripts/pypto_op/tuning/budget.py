@@ -34,9 +34,9 @@ class Budget:
         return time.monotonic() - self.begun
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more may be begun."""
-        return self.spent >= self.seconds
+    def late(self) -> bool:
+        """Whether no more is left than the verdict in the kernel's place takes."""
+        return self.spent >= self.seconds - self.verdict_seconds
 
     def told(self) -> str:
         """Return the plan in words."""

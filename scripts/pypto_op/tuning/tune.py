@@ -18,7 +18,7 @@ from pypto_op.modes import REGISTRY
 from pypto_op.perf.bound import bound_of
 from pypto_op.proof import evidence
 from pypto_op.tuning import ledger as ledgers
-from pypto_op.tuning.acceptance import Gatekeeper, Verdict
+from pypto_op.tuning.acceptance import Gatekeeper, OutOfTime, Verdict
 from pypto_op.tuning.admission import Admitted, Request
 from pypto_op.tuning.budget import Budget
 from pypto_op.tuning.clock import Clock, ratio
@@ -88,7 +88,7 @@ def tune_operator(admitted: Admitted, request: Request, note: Note = lambda word
         jobs = 1 if REGISTRY[mode].on_device else request.jobs
         wish = Wish(budget.search - budget.spent, request.trials, request.target_us, jobs, request.seed)
         outcome = Search(kernel, clock, ledger, wish, lambda one, best: note(_line(one, best)), request.pool).run()
-        keeper = Gatekeeper(ws, clock, source, mutants=request.mutants, jobs=request.jobs)
+        keeper = Gatekeeper(ws, clock, source, mutants=request.mutants, jobs=request.jobs, late=lambda: budget.late)
         searched = budget.spent
         note(f"the search took {searched:.0f} s; the kernel is timed twice in every dtype")
         tuned = Tuned(ws, mode, outcome, kernel, clock.labels(), request.target_us, keeper.noise(), resumed=resumed)
@@ -105,12 +105,14 @@ def _choose(tuned: Tuned, keeper: Gatekeeper, ledger: Ledger, budget: Budget, no
     """Ask the gatekeeper about the survivors, the fastest first, until one is accepted or the budget is spent."""
     waiting = tuned.outcome.ranking(tuned.noise)[:_MOST_JUDGED]
     for place, candidate in enumerate(waiting):
-        if place and budget.over:
-            tuned.outcome.ended += f"; {len(waiting) - place} survivors were not judged any more, which --resume does"
-            break
         note(f"the whole suite is asked about candidate {candidate.number}, at {candidate.ratio:.3f} of the kernel's time")
         folder = ledger.folder / f"candidate_{candidate.number:03}"
-        tuned.verdict = keeper.judge(tuned.kernel.write(candidate.assignment), folder)
+        try:
+            tuned.verdict = keeper.judge(tuned.kernel.write(candidate.assignment), folder)
+        except OutOfTime:
+            more = f" --budget {2 * budget.judging:.0f}" if 2 * budget.judging > budget.seconds else ""
+            tuned.outcome.ended += f"; {len(waiting) - place} survivors were not judged any more, which --resume{more} does"
+            break
         tuned.judged.append(candidate)
         candidate.fate = Fate.REFUSED if tuned.verdict.reason else Fate.ACCEPTED
         candidate.reason = tuned.verdict.reason

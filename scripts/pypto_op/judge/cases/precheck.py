@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ def check_request(
         loaded.select(levels)
     ids = [row["id"] for row in loaded.cases]
     if case is not None and ids and case not in ids and not is_drawn_id(case, ids):
-        shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
+        shown = ", ".join(difflib.get_close_matches(case, ids, 3) or ids[:5]) + (", ..." if len(ids) > 5 else "")
         raise ContractError(f"no case matches the case {case!r}; it has {len(ids)}: {shown}", file=path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 from pypto_op.judge.findings.reasons import LOAD_FAILURES
 from pypto_op.vocabulary import FailureCategory, Mode, Status
 from pypto_op.workspace import OpWorkspace, typed
+
+_UNDEFINED = re.compile(r"([^\s:]+\.py:\d+): (?:NameError|UnboundLocalError): ")
+"""What Python says of a name that nobody defined: line and remedy stand in it, so nothing is left to search."""
 
 
 def after_failure(report: Mapping[str, Any], file: Path, ws: OpWorkspace) -> str:
@@ -29,6 +33,9 @@ def after_failure(report: Mapping[str, Any], file: Path, ws: OpWorkspace) -> str
     boundary = (f" --up-to-module {phase}" if phase else "") + foreign
     if failure.get("cpu_reproducer_candidate"):
         return f"pypto-op reproduce {op_dir} {case}{boundary}  (is the kernel to blame, or the case?)"
+    if failure["failure_category"] == FailureCategory.RUNTIME and (undefined := _UNDEFINED.search(failure["summary"])):
+        place, known = undefined[1], f"pypto-op diagnose {op_dir}"  # whole: the first case may be one that compares no number
+        return f"pypto-op verify {op_dir}{boundary}  (once {place} is mended; if the name is right there: `{known}`)"
     if failure["failure_category"] not in (FailureCategory.PRECISION, FailureCategory.STRUCTURAL):
         kernel = f" --kernel {typed(impl)}" if report["impl_file"] else ""
         return f"pypto-op diagnose --log {typed(file)}{kernel}  (is it a known mistake?)"

@@ -45,6 +45,8 @@ def objection(found: Reading, ran: Sequence[Ran]) -> str | None:
         found: what the static check says of it.
         ran: of each case.
     """
+    if "error" in found.result:  # nothing was looked at, so nothing is a regression
+        return f"the static check cannot read the file: {found.result['error']}; {found.result['suggestion']}"
     if not found.result["valid"]:
         named = [entry for check in found.result["checks"].values() for entry in check.get("violations", ())]
         lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
