@@ -127,6 +127,17 @@ def test_no_draw_leaves_a_range(tmp_path: Path, said: Any, dtype: str) -> None:
         assert made(ws)["x"].min() < -1.0, "the others are drawn as ever"
 
 
+@pytest.mark.parametrize(
+    ("said", "low", "high"), [("[-80, 80]", -70.0, 79.79), ("[-50, 50]", -43.7, 49.79), ("[0, 4]", 0.0, 3.99)]
+)
+def test_rows_that_are_low_or_large_throughout_lie_next_to_an_end_of_a_range(tmp_path: Path, said: str, low: float, high: float):
+    ws = placed(tmp_path, [tensor("g")], input_ranges={"g": said})
+    assert made(ws, draw_zone="shift")["g"].min() >= high, "folded into -50 to 50, 100 would be 0"
+    if low < 0.0:
+        values = made(ws, draw_zone="low")["g"]
+        assert values.max() <= low and values.unique().numel() > 8, "folded into -80 to 80, -240 would be 80"
+
+
 def test_a_constraint_bounds_a_floating_input_too(tmp_path: Path) -> None:
     ws = placed(tmp_path, [tensor("log_decay")], shape_constraints=["log_decay < 0", "S <= 4096"])
     assert (made(ws)["log_decay"] < 0).all() and (made(ws, draw_zone="shift")["log_decay"] < 0).all()

@@ -50,7 +50,7 @@ def test_documents_check_and_the_right_kernel_lints_clean(op: str, tmp_path: Pat
     (root / f"{op}_impl.py").write_text(fresh_kernels.kernels(op)[0].text, encoding="utf-8")
     for words in (("check", root), ("interfaces", "check", root), ("lint", root / f"{op}_impl.py")):
         answer: Answer = call(*words)
-        assert answer.code == 0, answer.out + answer.err
+        assert answer.code == 0, answer.stdout + answer.stderr
 
 
 @pytest.mark.sim
@@ -84,7 +84,7 @@ def test_a_kernel_with_room_for_so_many_segments_is_refused_and_one_with_room_fo
     for room, case, code in ((256, many, 0), (256, "fresh_S", 0), (16, many, 1), (32, many, 1), (64, "fresh_S", 1)):
         (root / "segment_mean_impl.py").write_text(right.replace(loop, f"pypto.loop(pypto.min(segments, {room}), name"))
         answer = call("verify", "--modes", "sim", "--case", case, root)
-        assert answer.code == code, (room, case, answer.out, answer.err)
+        assert answer.code == code, (room, case, answer.stdout, answer.stderr)
 
 
 def _row(kind: str, name: str, status: str, case: str | None = None) -> dict[str, object]:
@@ -199,7 +199,7 @@ def test_a_kernel_that_takes_0_for_the_default_is_refused_and_the_right_one_is_n
     for text, code in ((right, 0), (wrong, 1)):
         (root / "gae_advantage_impl.py").write_text(text, encoding="utf-8")
         answer = call("verify", "--modes", "sim", "--case", f"L3_zero_{name}_float32", root)
-        assert answer.code == code, answer.out + answer.err
+        assert answer.code == code, answer.stdout + answer.stderr
 
 
 @pytest.mark.slow

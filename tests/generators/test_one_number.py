@@ -54,3 +54,32 @@ def test_of_a_wide_range_every_order_of_magnitude_is_drawn(tmp_path: Path) -> No
     sizes = [int(((used >= 10**power) & (used < 10 ** (power + 1))).sum()) for power in range(6)]
     assert min(sizes) > 100 and int(used.max()) == 1000000 and int(used.min()) == 0
     assert int((slot > 2000).sum()) > 1500
+
+
+def _routed(folder: Path) -> OpWorkspace:
+    ports = [tensor("x", shape=("S", "D")), tensor("ids", "int32", ("S", "K")), tensor("real", "bool", ("S",))]
+    front = {"p0_shapes": [{"S": 40, "D": 32, "K": 4}], "dynamic_axes": ["S"], "input_ranges": {"ids": {"distinct": True}}}
+    ws = placed(folder, ports, shape_constraints=["0 <= ids < D"], **front)
+    ws.golden.write_text(
+        "import torch\n\n\ndef op_golden(x, ids, real):\n    return torch.where(real[:, None], x.gather(1, ids.long()), 0)\n"
+    )
+    return ws
+
+
+def test_where_no_row_names_one_twice_all_rows_name_the_same(tmp_path: Path) -> None:
+    """Counts in 16 bits, or with room for 255, hold what evenly drawn rows name."""
+    ws = _routed(tmp_path)
+    cases = suite_cases.cases(gather(ws))
+    found = {word: [case for case in cases if word in case["id"]] for word in ("L3_ids_rows_alike", "L4_ids_rows_alike_along_S")}
+    for word, [case] in found.items():
+        drawn = made(ws, **case)
+        assert drawn["ids"].sort().values.unique(dim=0).tolist() == [[28, 29, 30, 31]], word
+    assert made(ws, **found["L4_ids_rows_alike_along_S"][0])["real"].all()
+    assert found["L4_ids_rows_alike_along_S"][0]["shape"]["S"] == max(case["shape"]["S"] for case in cases)
+
+
+def test_a_flag_that_is_the_only_one_counts(tmp_path: Path) -> None:
+    """Of one token of padding the golden is a constant, so the case was left out: no other has one token that counts."""
+    ws = _routed(tmp_path)
+    ones = [case for case in suite_cases.cases(gather(ws)) if case["shape"]["S"] == 1]
+    assert ones and all(bool(made(ws, **{**case, "seed": seed})["real"].all()) for case in ones for seed in range(8))

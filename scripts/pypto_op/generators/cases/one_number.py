@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from pypto_op.documents import constraints
 from pypto_op.documents.axes import INDICES, symbols_of
-from pypto_op.documents.knobs import RANGE
+from pypto_op.documents.knobs import RANGE, ZONE
+from pypto_op.documents.rows import Rows
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.operator.sources import Sources
 from pypto_op.python_text import expression
@@ -29,6 +30,10 @@ def add(maker: Maker) -> None:
         for turn, (word, number) in enumerate(_numbers(maker.sources, name, maker.ragged)):
             knobs = {RANGE: {name: [number, number + 1]}}
             maker.add(Level.L3, f"{name}_{word}", maker.ragged, dtype=dtypes[turn % len(dtypes)], knobs=knobs)
+    for name in _of_distinct(maker.sources)[:_MOST_TENSORS]:
+        knobs = {RANGE: {name: _last(maker.sources, name, maker.ragged)}}
+        if knobs[RANGE][name]:
+            maker.add(Level.L3, f"{name}_rows_alike", maker.ragged, dtype=dtypes[0], knobs=knobs)
 
 
 def long(maker: Maker) -> None:
@@ -41,6 +46,11 @@ def long(maker: Maker) -> None:
             for word, number in list(_numbers(maker.sources, name, longest))[:1]:
                 knobs = {RANGE: {name: [number, number + 1]}}
                 maker.add(Level.L4, f"{name}_{word}_along_{axis}", longest, dtype=dtype, knobs=knobs)
+        for name in (name for name in _of_distinct(maker.sources)[:_MOST_TENSORS] if name in along):
+            # Beside flags that choose all: what counts the rows that name one number reaches the length of the axis.
+            flags = {ZONE: dict.fromkeys(maker.sources.masks, "all")} if maker.sources.masks else {}
+            if last := _last(maker.sources, name, longest):
+                maker.add(Level.L4, f"{name}_rows_alike_along_{axis}", longest, dtype=dtype, knobs={RANGE: {name: last}, **flags})
 
 
 def wide(ranges: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -57,6 +67,19 @@ def _free(sources: Sources) -> list[str]:
     names = [port.name for port in sources.tensors if port.dtype in INDICES and port.name in sources.ranges]
     taken = {*sources.masks, *sources.spec.rows, *sources.spec.fixed_inputs}
     return [name for name in names if name not in taken]
+
+
+def _of_distinct(sources: Sources) -> list[str]:
+    """Return the tensors of several rows of which none names a number twice, and of which nothing else is said."""
+    several = {port.name for port in sources.tensors if port.dtype in INDICES and len(port.shape) > 1}
+    return [name for name, said in sources.spec.rows.items() if name in several and said == Rows(distinct=True)]
+
+
+def _last(sources: Sources, name: str, sizes: Mapping[str, int]) -> list[int]:
+    """Return the range of as many last numbers as a row has places, so that all rows name the same ones; [] where none is."""
+    width = next(port.sizes(sizes)[-1] for port in sources.tensors if port.name == name)
+    low, high = (_value(end, sizes) for end in sources.ranges.get(name, ("", "")))
+    return [high - width, high] if low is not None and high is not None and width and high - width > max(low, 0) else []
 
 
 def _numbers(sources: Sources, name: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:

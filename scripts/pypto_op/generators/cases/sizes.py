@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pypto_op.documents import axes, constraints
-from pypto_op.documents.knobs import RANGE
+from pypto_op.documents.knobs import RANGE, ZONE
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.cases.case_maker import MOST_ELEMENTS, Maker
 from pypto_op.generators.cases.walks import REST, SMALL, TILES, walks
@@ -48,7 +48,8 @@ def edges(maker: Maker) -> None:
     """
     for axis in maker.dynamic:
         for word, size in _edge_sizes(maker, axis):
-            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
+            sizes = maker.fitted({axis: size})
+            maker.add(Level.L3, f"{axis}_{word}", sizes, knobs=_that_counts(maker.sources, sizes))
     _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
@@ -170,6 +171,12 @@ def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:
         yield from ((f"two_{step}_plus_1", 2 * step + 1), (f"two_{step}_minus_1", 2 * step - 1))
         yield from ((f"{step}_plus_1", step + 1), (f"{step}", step), (f"{step}_minus_1", step - 1))
     yield "one", 1
+
+
+def _that_counts(sources: Sources, sizes: Sizes) -> dict[str, dict[str, str]]:
+    """Return the knob by which an only flag counts: one token of padding shows nothing, and its case would be left out."""
+    single = [port.name for port in sources.tensors if port.name in sources.masks and math.prod(port.sizes(sizes)) == 1]
+    return {ZONE: dict.fromkeys(single, "all")} if single else {}
 
 
 def _other_edges(maker: Maker) -> None:

@@ -45,14 +45,16 @@ def plantings(base: Answered, references: References, check: Check, ends: Ends, 
         yield "other whole numbers", replace(base, inputs=inputs)
     guesses = list(_guesses(base.inputs, references))
     for word, value in (("huge values", HUGE), ("NaN", float("nan"))) if nan else (("huge values", HUGE),):
-        made = (_planted(base, references, check, masks, value) for masks in guesses)
-        planted = next((found for found in made if found is not None), None)
-        if planted is not None:
+        planted = _planted(base, references, check, guesses, value)
+        if _differ(planted, base.inputs):
             yield word, replace(base, inputs=planted)
 
 
 def _guesses(inputs: Sequence[Value], references: References) -> Iterator[list[torch.Tensor | None]]:
-    """Yield masks of elements that may be unread, one per input: by the golden's gradients, then behind each list of lengths."""
+    """Yield masks of elements that may be unread, one per input: by gradients, behind each list of lengths, by each mask.
+
+    Gradients say nothing of what the golden rounds or compares: they are 0 where it is read, too.
+    """
     import torch
 
     floating = [isinstance(value, torch.Tensor) and value.is_floating_point() for value in inputs]
@@ -65,6 +67,42 @@ def _guesses(inputs: Sequence[Value], references: References) -> Iterator[list[t
         masks = [_behind(lengths, value) if is_float else None for value, is_float in zip(inputs, floating, strict=True)]
         if any(mask is not None for mask in masks):
             yield masks
+    yield from _left_out(inputs)
+
+
+def _left_out(inputs: Sequence[Value]) -> Iterator[list[torch.Tensor | None]]:
+    """Yield masks of what the flags of an input may leave out of the floating tensors, for each place of their axes."""
+    import torch
+
+    tensors = [value if isinstance(value, torch.Tensor) and value.is_floating_point() else None for value in inputs]
+    most = max((value.dim() for value in tensors if value is not None), default=0)
+    for place, flags in enumerate(inputs):
+        others = [None if at == place else value for at, value in enumerate(tensors)]
+        for off in _off(flags):
+            for start in range(most):
+                masks = [None if value is None else _under(off, value, start) for value in others]
+                if any(mask is not None for mask in masks):
+                    yield masks
+
+
+def _off(flags: Value) -> Iterator[torch.Tensor]:
+    """Yield what flags of 0 and 1 may leave out, either side; of whole numbers below 0 and from 0 on, those below 0."""
+    import torch
+
+    if not isinstance(flags, torch.Tensor) or flags.dim() == 0 or flags.numel() == 0:
+        return
+    if bool(((flags == 0) | (flags == 1)).all()):
+        yield from (off for off in (flags == 0, flags == 1) if bool(off.any()) and not bool(off.all()))
+    elif not flags.is_floating_point() and bool((flags < 0).any()) and not bool((flags < 0).all()):
+        yield flags < 0
+
+
+def _under(off: torch.Tensor, value: torch.Tensor, start: int) -> torch.Tensor | None:
+    """Return what lies under flags whose first axis is a tensor's axis `start`; None where their shapes do not fit."""
+    end = start + off.dim()
+    if value.shape[start:end] != off.shape:
+        return None
+    return off.reshape(*off.shape, *[1] * (value.dim() - end)).expand(value.shape)
 
 
 def _behind(lengths: torch.Tensor, value: Value) -> torch.Tensor | None:
@@ -83,28 +121,30 @@ def _behind(lengths: torch.Tensor, value: Value) -> torch.Tensor | None:
 
 
 def _planted(
-    base: Answered, references: References, check: Check, masks: Sequence[torch.Tensor | None], value: float
-) -> list[Value] | None:
-    """Return the inputs with a value planted, with both signs, in every tensor that the golden leaves unread; None without any.
+    base: Answered, references: References, check: Check, guesses: Sequence[Sequence[torch.Tensor | None]], value: float
+) -> list[Value]:
+    """Return the inputs with a value planted, with both signs, in every tensor of which the golden leaves some unread.
 
     Args:
         base, references, check: as for `plantings`.
+        guesses: lists of masks, one per input. Of each tensor, the first holds that is right of it.
     """
     import torch
 
     inputs = list(base.inputs)
-    for place, mask in enumerate(masks):
-        if mask is None or not bool(mask.any()):
-            continue
-        old = inputs[place]
-        assert isinstance(old, torch.Tensor)
-        if _is_plain(old, mask):
-            continue  # zeros behind a length may be a promise
-        changed = _filled(old, mask, value)
-        alone = [*inputs[:place], changed, *inputs[place + 1 :]]
-        if _legal(check, alone) and _same(references.golden(alone), base.reference.native):
-            inputs = alone
-    return inputs if _differ(inputs, base.inputs) else None
+    for place, old in enumerate(base.inputs):
+        for masks in guesses:
+            mask = masks[place]
+            if mask is None or not bool(mask.any()):
+                continue
+            assert isinstance(old, torch.Tensor)
+            if _is_plain(old, mask):
+                continue  # zeros behind a length may be a promise
+            alone = [*inputs[:place], _filled(old, mask, value), *inputs[place + 1 :]]
+            if _legal(check, alone) and _same(references.golden(alone), base.reference.native):
+                inputs = alone
+                break
+    return inputs
 
 
 def _differ(inputs: Sequence[Value], base: Sequence[Value]) -> bool:
