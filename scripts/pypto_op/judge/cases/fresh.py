@@ -143,7 +143,7 @@ def smaller(case: Mapping[str, Any], contract: Contract, seed: int) -> dict[str,
 class _Drawer:
     def __init__(self, contract: Contract, spec: Spec, seed: int, kernel: Path | None = None) -> None:
         self._contract, self._spec, self._seed = contract, spec, seed
-        self._bounds = bounds_in(read_text(kernel)) if kernel is not None and kernel.is_file() else ()
+        self._bounds = () if kernel is None else _bounds(kernel)
         self._random = random.Random(seed)  # noqa: S311  (no secret: the seed is told)
         self._turn: int | None = None
         self._steps: Steps = steps_of(contract.workspace.design, contract.interfaces.symbols)
@@ -374,6 +374,14 @@ _ODD = frozenset({ZONE, SCALE, OFFSET, RANGE, ALIKE, LEANING, "cancellation_stre
 """Knobs of values that an ordinary case does not have."""
 
 _NOT_TAKEN = frozenset({"purpose", "note", "description", "power", "twin"})
+
+
+def _bounds(kernel: Path) -> tuple[int, ...]:
+    """Return the numbers by which a kernel may bound sizes; none of a file that cannot be read, of which the verdict speaks."""
+    try:
+        return bounds_in(read_text(kernel))
+    except (ContractError, OSError):
+        return ()
 
 
 def _sizes(case: Mapping[str, Any], symbols: Sequence[str]) -> dict[str, int] | None:
