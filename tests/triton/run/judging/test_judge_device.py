@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -57,6 +58,18 @@ def test_a_verdict_from_a_device_says_what_the_interpreter_alone_sees(monkeypatc
     for word in ("cuda", "npu"):
         assert any("races" in line and "--target interpret" in line for line in choose(word).caveats)
     assert not any("races" in line for line in choose("interpret").caveats), "there they are looked for"
+
+
+@pytest.mark.parametrize(
+    ("visible", "target"), [("0", Target.CUDA), ("", Target.INTERPRET), ("-1", Target.INTERPRET), ("GPU-5a", Target.CUDA)]
+)
+def test_a_gpu_that_is_hidden_is_not_there(visible: str, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict was ReferenceFailed: no CUDA GPUs are available."""
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert choose("auto").target is target
 
 
 def test_draws_on_cuda_come_from_a_generator_that_cuda_seeds() -> None:

@@ -139,11 +139,20 @@ def _forked(target: Target, variables: dict[str, str], device: dict[str, Any], c
 
 
 def _has_cuda() -> bool:
+    if _hides("CUDA_VISIBLE_DEVICES"):
+        return False
     return any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/nvidia0")) or shutil.which("nvidia-smi") is not None
 
 
 def _has_npu() -> bool:
+    if _hides("ASCEND_RT_VISIBLE_DEVICES"):
+        return False
     return any(Path("/dev").glob("davinci[0-9]*")) and importlib.util.find_spec("torch_npu") is not None
+
+
+def _hides(variable: str) -> bool:
+    """Whether whoever started this hides every device of a kind: the variable is there and names none, or -1 first."""
+    return os.environ.get(variable, "0").split(",")[0].strip() in ("", "-1")
 
 
 def versions() -> dict[str, str]:
