@@ -54,12 +54,20 @@ class OperatorDir(click.ParamType[Path]):
         raise ContractError("no such operator directory", file=path, remedy=_nearest(path))
 
 
+def _is_operator(folder: Path) -> bool:
+    """Whether a folder that is there is an operator's; one whose name no operator may have is none."""
+    try:
+        return not OpWorkspace.of_files(folder).is_nobodys()
+    except (ContractError, OSError):
+        return False
+
+
 def _nearest(path: Path) -> str:
     """Return what to do about a folder that is not there: the operator of nearly that name, beside it or in custom/."""
     there: dict[str, Path] = {}
     for folder in (Path(OPERATORS_DIR), path.parent):
         with suppress(OSError):
-            there |= {one.name: one for one in folder.iterdir() if one.is_dir() and not OpWorkspace.of_files(one).is_nobodys()}
+            there |= {one.name: one for one in folder.iterdir() if one.is_dir() and _is_operator(one)}
     meant = difflib.get_close_matches(path.name, there, 1)
     return f"did you mean {typed(there[meant[0]])}?" if meant else _MAKE
 
