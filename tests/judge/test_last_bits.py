@@ -67,6 +67,18 @@ def test_only_what_last_bits_explain_is_right() -> None:
     assert not mended(golden, near, []), "the golden does not run in float64"
 
 
+def test_numbers_that_are_nearly_zero_do_not_hide_the_few_that_are_off() -> None:
+    """A sigmoid has hundreds of them, each off by much beside what it is, and by nothing beside what a policy looks at."""
+    golden = torch.ones(1000)
+    golden[:100], golden[200] = 1e-30, 1e-2
+    actual = golden.clone()
+    actual[:100] *= torch.linspace(1.5, 2.0, 100)
+    actual[200] += 1e-3
+    actual[300:] += 2.0**-20  # as all that is saturated may be off, alike
+    off = last_bits.few_off(actual, golden, get_policy("twin@2"))
+    assert off is not None and bool(off[200])
+
+
 def test_a_comparison_that_last_bits_turn_explains_nothing() -> None:
     """A threshold that an input meets exactly: a last bit decides, and `>` for `>=` is wrong all the same."""
     golden = torch.cat([torch.ones(100), torch.zeros(900)])

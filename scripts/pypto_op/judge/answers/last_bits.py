@@ -57,19 +57,18 @@ def few_off(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> tor
     """Return which elements of an output a policy refuses, where they are few; None where they are many.
 
     Under a tolerance of `atol` and `rtol` these are the ones beyond it. Another policy speaks of the whole output: then the ones
-    whose error is greatest beside what they are.
+    whose relative error is greatest, as the policy has it.
     """
     if not actual.is_floating_point() or not actual.numel():
         return None
     wanted = expected.to(torch.float64)
     error = (actual.to(torch.float64) - wanted).abs()
     most = max(1, int(_FEW * actual.numel()))
-    rule = None if policy.needs_twins else rule_for(policy, str(actual.dtype), expected, ())
-    if isinstance(rule, AllClose):
-        off, _ = rule.add(error, wanted.abs())
-    else:
-        relative = (error / wanted.abs()).nan_to_num(0.0, torch.inf, 0.0)
-        off = (relative >= relative.flatten().topk(most).values[-1]) & (error > 0.0)
+    rule = rule_for(policy, str(actual.dtype), wanted, ())
+    off, beyond = rule.add(error, wanted.abs())
+    if not isinstance(rule, AllClose):  # beside the least that a denominator may be: next to 0 any error is great
+        first = beyond.nan_to_num(0.0, torch.inf, 0.0).flatten().topk(most).indices  # many elements may be off alike
+        off = torch.zeros_like(off.flatten()).scatter(0, first, True).reshape(off.shape) & (error > 0.0)
     return off if 0 < int(off.sum()) <= most else None
 
 
