@@ -250,7 +250,7 @@ class _Drawer:
             several = [count for count in (*self._more_counts(axis, base), *_COUNTS) if count > largest]
             spans = [(count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in several]
             return [*self._beyond_bounds(axis, 1, base, spans), *few]
-        squared = self._steps.nested or self._is_squared(axis)
+        squared = self._is_squared(axis)
         many = not squared and axis in self._steps.of and not self._golden_loops  # a step that nobody named may be several
         counts = [count for count in _TILES if count <= _MANY_TILES or many]
         counts = [count for count in counts if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
@@ -265,7 +265,7 @@ class _Drawer:
         """Return the usual spans and those beyond what the kernel may bound, in elements or in tiles, the largest size first."""
         alone = {other: size for other, size in base.items() if axis not in self._long or other in self._long}
         most = self._most_steps() * step // self._steps_beside(axis, alone)
-        squared = self._steps.nested or self._is_squared(axis)
+        squared = self._is_squared(axis)
         most = min(most, math.isqrt(MOST_SQUARED) if squared else most, _MOST_LOOPED if self._golden_loops else most)
         bounds = {*self._bounds, *(bound * step for bound in self._bounds if bound != step)}
         beyond = [(bound + 1, _MORE_BATCHES, self._room(MOST_ELEMENTS)) for bound in bounds if bound + _MORE_BATCHES <= most]
@@ -305,7 +305,9 @@ class _Drawer:
             return True
 
     def _is_squared(self, axis: str) -> bool:
-        """Whether some tensor has an axis twice, as scores of queries and keys have."""
+        """Whether the work grows with the square: loops are nested, or some tensor has an axis twice, as scores have."""
+        if self._steps.nested:
+            return True
         ports = [*self._contract.interfaces.primary_inputs, *(p for m in self._contract.interfaces.modules for p in m.outputs)]
         return any(list(port.shape).count(axis) > 1 for port in ports)
 

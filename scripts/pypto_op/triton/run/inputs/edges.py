@@ -224,8 +224,9 @@ def _between(numbers: Sequence[float], close: float) -> list[float]:
 def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random, *, often: bool) -> None:
     """Put numbers that the dtype holds exactly in the place of drawn elements; zeros (of a triangle, say) stay."""
     exact = [number for number in numbers if float(torch.tensor(number, dtype=copy.dtype)) == number]
-    exact = exact * (_MOST if often else 1)
-    count = min(len(exact), _MOST * (_MOST if often else 1), copy.numel() // _SHARE)
+    times = _MOST if often else 1
+    exact = exact * times
+    count = min(len(exact), _MOST * times, copy.numel() // _SHARE)
     for number, place in zip(draws.sample(exact, count), draws.sample(range(copy.numel()), count), strict=True):
         at: list[int] = []
         for size in reversed(copy.shape):
