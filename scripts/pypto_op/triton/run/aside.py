@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.triton.run import ignored, reordered
+from pypto_op.triton.run.ahead import Ahead
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import (
     circumstances,
@@ -31,6 +32,7 @@ from pypto_op.triton.run.inputs import (
 from pypto_op.triton.run.interpreter import products
 from pypto_op.triton.run.judging import coarse, natural
 from pypto_op.triton.run.judging.judgement import Judgement, is_of_larger
+from pypto_op.triton.run.moves import Step, Steps, taken
 from pypto_op.triton.run.processes.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.verification import ReferenceFailed, asked
 from pypto_op.triton.run.watching import configurations, orders
@@ -43,17 +45,6 @@ _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD,
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
 _TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
 _TOLD |= {stretched.BELOW: stretched.TOLD_BELOW}
-_MOVES = (
-    skewed.LOW,
-    skewed.HIGH,
-    skewed.FAR,
-    one_value.OTHER,
-    *stretched.MOVES,
-    masks.MOVE,
-    *[reaching.REACH] * reaching.TIMES,
-    *[reaching.MEET] * reaching.MEETINGS,
-    unread.MOVE,
-)
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take, on inputs of either kind; `caveats` names those left."""
@@ -81,18 +72,20 @@ class Aside:
 
     def __init__(self, run: Verification, task: TaskSession, candidate: CandidateSession) -> None:
         self._run, self._task, self._candidate = run, task, candidate
+        self._steps = Steps(run.cases, run.seeds[0])
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in _MOVES:
-            first = self._run.seeds[0] if move == unread.MOVE else None  # a kernel may read by what the values are
-            for case, seed in self.opened(functools.partial(may_move, move), first):
-                try:
-                    self._case(case, move, seed)
-                except ReferenceFailed:  # where it really fails, a main pass says so
-                    for other in self._run.cases:
-                        other.said += [_BROKEN]
-                    return
+        try:
+            with Ahead(self._run, self._task, self._steps.after) as ahead:
+                step = self._steps.first()
+                while step is not None:
+                    self._case(step, ahead)
+                    step = self._steps.after(step)
+        except ReferenceFailed:  # where it really fails, a main pass says so
+            for other in self._run.cases:
+                other.said += [_BROKEN]
+            return
         for case in self._run.cases:
             case.said += idle.told(case.idle)
         self._buffers()
@@ -140,7 +133,7 @@ class Aside:
     def _constants(self) -> None:
         """Call once more where constants of the reference hold other values; what is wrong then is said."""
         for case, seed in self.opened(lambda case: bool(case.constants)):
-            wrong, names = [name for name in case.constants if name in case.untaken], _taken(case, case.constants)
+            wrong, names = [name for name in case.constants if name in case.untaken], taken(case, case.constants)
             judgement = self._varied(case, names, seed) if names else None
             wrong += names if judgement is not None and not judgement.ok else []
             case.said += [_BY_HEART.format(_listed(wrong))] if wrong else []
@@ -233,32 +226,35 @@ class Aside:
             if not self._answered(case, *found, seed, built=seed + 1).ok:
                 case.said.append(_CONSTRUCTED)
 
-    def _case(self, case: Case, move: str, seed: int) -> None:
-        begin = time.monotonic()
-        vary = _variable(case) if move in (skewed.LOW, one_value.OTHER) else []
-        turns = [filled.WEIGHTS] if move == reaching.REACH and case.reloads and not case.derived else []
-        found = self._judged(case, move, vary or turns, seed)
+    def _case(self, step: Step, ahead: Ahead) -> None:
+        begin, case = time.monotonic(), step.case
+        found = self._judged(step, ahead)
+        if not found.ok and ahead.failed():
+            ahead.forget()
+            found = self._judged(step, ahead, alone=True)
         if found.ok:
             return
-        if vary and case.derived and found.error_type in _NUMBERS:
-            self._task.open(seed)
-            if self._judged(case, move, [], seed).ok:
-                said = _told_of_first(vary)
+        if step.vary not in ((), (filled.WEIGHTS,)) and case.derived and found.error_type in _NUMBERS:
+            ahead.forget()
+            if self._judged(replace(step, vary=()), ahead).ok:
+                said = _told_of_first([*step.vary])
                 case.said += [] if said in case.said else [said]
                 return
         self._run.keep(case, 1, found, begin)
 
-    def _judged(self, case: Case, move: str, vary: list[str], seed: int) -> Judgement:
-        """Return the verdict on one call; that of the case where nothing is moved."""
+    def _judged(self, step: Step, ahead: Ahead, *, alone: bool = False) -> Judgement:
+        """Return the verdict on one call; that of the case where nothing is moved. `alone`: the next step is not asked for."""
+        case, move, seed = step.case, step.move, step.seed
         self._run.tighten(self._task, self._candidate)
-        places = case.unread if move == unread.MOVE else None
-        given, reference = asked(self._task, case, seed, move=move, vary=vary, places=places)
+        given, reference = ahead.found(step)
         case.said += [line for line in reference.get("untested", ()) if line not in case.said]
         if reference.get("same"):
             case.reached = case.reached or move == reaching.REACH
             return case.judgement
         case.met = case.met or move == reaching.MEET
         case.idle = list(reference.get("idle", ()))
+        if not alone:
+            ahead.begin(step, given)
         marked = case.lanes and not case.marked
         judgement = self._answered(case, given, reference, seed, marked=marked)
         if marked:
@@ -309,34 +305,9 @@ class Aside:
         return judgement if judgement.ok else _told(judgement, reference)
 
 
-def may_move(move: str, case: Case) -> bool:
-    """Whether a case is judged once more with inputs moved so."""
-    if move == reaching.REACH:
-        return bool(case.idle) and not case.reached
-    if move == reaching.MEET:
-        return case.few if case.met else bool(case.idle)
-    if move in stretched.MOVES:
-        return case.redrawn
-    if move in (unread.MOVE, masks.MOVE):
-        return bool(case.unread if move == unread.MOVE else case.masks)
-    return move != one_value.OTHER or case.one_value or bool(_variable(case))
-
-
-def _variable(case: Case) -> list[str]:
-    """Return the weights that are the same for every seed and that both models have.
-
-    They vary in two passes: behind a relu none shows in `LOW`.
-    """
-    return _taken(case, case.filled)
-
-
 def _varying(case: Case) -> list[str]:
     """Return the buffers that both models have, but constants: what a kernel knows by heart of those is said alone."""
-    return [name for name in _taken(case, case.buffers) if name not in case.constants]
-
-
-def _taken(case: Case, names: list[str]) -> list[str]:
-    return [name for name in names if name not in case.untaken]
+    return [name for name in taken(case, case.buffers) if name not in case.constants]
 
 
 def _told_of_first(names: list[str]) -> str:

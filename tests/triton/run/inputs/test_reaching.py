@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.triton.run.inputs.test_idle import DRAWS, EVEN, NORMAL, WHOLE
 
-from pypto_op.triton.run import aside
+from pypto_op.triton.run import moves
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import division, filled, idle, reaching, sides
 from pypto_op.triton.run.inputs.comes import Comes
@@ -152,9 +152,9 @@ def test_few_numbers_meet_them_a_second_time_whatever_is_idle_by_then() -> None:
     first, second = (comes.by(reaching.MEET, 0, [WHOLE], left, 0) for left in (idle, {}))
     assert first[0] == second[0] == f"{reaching.MEET} all" and bool((second[1][0] == 77).any())
     few, many = Case(0, outputs=[torch.zeros(())]), Case(0, outputs=[torch.zeros(8)])
-    assert not any(aside.may_move(reaching.MEET, case) for case in (few, many))
+    assert not any(moves.may_move(reaching.MEET, case) for case in (few, many))
     few.met = many.met = True
-    assert aside.may_move(reaching.MEET, few) and not aside.may_move(reaching.MEET, many)
+    assert moves.may_move(reaching.MEET, few) and not moves.may_move(reaching.MEET, many)
 
 
 @pytest.mark.parametrize("number", [7.0, 15.0, 127.0, 255.0])

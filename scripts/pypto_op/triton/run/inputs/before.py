@@ -5,12 +5,13 @@ A kernel that recognises a row by a few of its elements, and then returns what i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from pypto_op.triton.run.inputs.packing import tensors_of
-from pypto_op.triton.run.inputs.refresh import refresh
+from pypto_op.triton.run.inputs.refresh import Way, refresh
 
 SAME, ROLLED, SHARED, OTHER = 0, 1, 2, 3
 """The very same values; each float rolled and scaled (`refresh`); the same, but for most of the first half, which stays; those
@@ -19,9 +20,9 @@ _OTHER = 17
 """Of so many elements of the half that stays, one is another."""
 
 
-def fill(working: Any, base: Any, turn: int) -> None:
-    """Write the values of the call before into `working`; those of the judged call are in `base`."""
-    refresh(working, base, min(turn, ROLLED))
+def fill(working: Any, base: Any, turn: int, ways: Sequence[Way] | None = None) -> None:
+    """Write the values of the call before into `working`; those of the judged call are in `base` (`ways`: see `refresh`)."""
+    refresh(working, base, min(turn, ROLLED), ways)
     if turn != SHARED:
         return
     for target, source in zip(tensors_of(working), tensors_of(base), strict=True):

@@ -51,7 +51,7 @@ def refresh(working: Any, base: Any, shift: int, ways: Sequence[Way] | None = No
         ways: of `ways_of(base)`, for who refreshes often.
     """
     pairs = [(once(target), once(source)) for target, source in zip(tensors_of(working), tensors_of(base), strict=True)]
-    for (target, source), (rolls, scales) in zip(pairs, ways or ways_of(base), strict=True):
+    for (target, source), (rolls, scales) in zip(pairs, ways_of(base) if ways is None else ways, strict=True):
         target.copy_(_rolled(source, shift) if rolls and shift else source)
         if scales and shift:
             target.mul_(FACTORS[shift % len(FACTORS)])

@@ -23,6 +23,7 @@ from pypto_op.triton.run.inputs import arguments, beyond, circumstances, reloade
 from pypto_op.triton.run.inputs import before as earlier
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import Unpackable, address, map_tensors, same_layout, settled, tensors_of
+from pypto_op.triton.run.inputs.refresh import ways_of
 from pypto_op.triton.run.interpreter import bfloat16, gaps, libdevice, reductions, sparing
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.processes.clock import Clock
@@ -236,9 +237,10 @@ class Candidate:
         kept = [torch.empty(0, dtype=torch.uint8, device=one.device).set_(one) for one in self._memory.shared(outputs)]
         before, count = models.marks(kept), self._launches.count
         self._launches.recording = False
+        ways = ways_of(inputs) if kept else []
         for _ in range(_TURNS if kept else 0):
             others = map_tensors(inputs, same_layout)
-            earlier.fill(others, inputs, earlier.ROLLED)
+            earlier.fill(others, inputs, earlier.ROLLED, ways)
             self._loose(functools.partial(self._forward, others, seed))
         self._launches.recording, self._launches.count = True, count
         return bool(models.changed(kept, before))

@@ -26,6 +26,12 @@ class Caller:
         self.differentiates = False  # forward asked for gradients, which an error of torch told, so it runs with them
         self.wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
+    def renewing(self, renew: Callable[[Any], Any]) -> Caller:
+        """Return a caller that goes on as this one does, and renews models so."""
+        caller = Caller(renew)
+        caller.differentiates, caller.wanted = self.differentiates, list(self.wanted)
+        return caller
+
     def __call__(self, model: Any, inputs: Any) -> Any:
         """Return what a model makes of inputs."""
         with torch.set_grad_enabled(self.differentiates):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import threading
 from typing import Any
@@ -17,6 +18,8 @@ def candidate(document: dict[str, Any]) -> Any:
     load_driver(document["device"]["target"])
     from pypto_op.triton.run.processes.candidate import Candidate
 
+    if document["device"]["target"] == "cuda":  # there is time while the context is made
+        threading.Thread(target=_make_compiler, name="compiler", daemon=True).start()
     return Candidate(document)
 
 
@@ -33,6 +36,10 @@ def load_driver(target: str) -> None:
     if target == "cuda":
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")  # as torch sets it, which is too late then
         threading.Thread(target=_make_context, name="driver", daemon=True).start()
+
+
+def _make_compiler() -> None:
+    importlib.import_module("pypto_op.triton.run.processes.compiler")
 
 
 def _make_context() -> None:

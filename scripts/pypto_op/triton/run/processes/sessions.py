@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -109,7 +110,13 @@ class _OfTask(_Session):
 
 
 class TaskSession(_OfTask):
-    """The process that holds the task."""
+    """The process that holds the task.
+
+    Attributes:
+        ahead: a case that is asked for while the one before it is judged; what is computed otherwise is that one (`ahead`).
+    """
+
+    ahead: Future[Any] | None = None
 
     def __init__(self, project: Project, place: Place, limits: Limits) -> None:
         numbers = literals.numbers_of([project.task, *project.own_files()])
@@ -133,6 +140,7 @@ class TaskSession(_OfTask):
         places: Mapping[str, Sequence[float]] | None = None,
         reloads: bool = False,
         after: str = "",
+        keeps: bool = False,
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -145,6 +153,7 @@ class TaskSession(_OfTask):
             places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
             after: it is made with inputs that differ so (`neighbours`).
+            keeps: the process keeps the case that it stands at, for questions about that.
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
@@ -152,7 +161,14 @@ class TaskSession(_OfTask):
             Facts are `filled`, `varied`, `one_sign` and `skewed`; `same` alone where `move` and `vary` change nothing.
         """
         message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
-        message |= {"move": move, "vary": list(vary), "places": dict(places or {}), "reloads": reloads, "after": after}
+        message |= {
+            "move": move,
+            "vary": list(vary),
+            "places": dict(places or {}),
+            "reloads": reloads,
+            "after": after,
+            "keeps": keeps,
+        }
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
@@ -182,8 +198,10 @@ class TaskSession(_OfTask):
 
     def _otherwise(self, call: str, seed: int, **more: Any) -> dict[str, Any]:
         """Return what the present case comes to, computed otherwise (`otherwise.CALLS`); nothing where that does not work."""
+        if self.ahead is not None:
+            wait([self.ahead])
         try:
-            return dict(self._tell({"call": call, "seed": _of_models(seed), **more})[0])
+            return dict(self._tell({"call": call, "seed": _of_models(seed), "former": self.ahead is not None, **more})[0])
         except Told:
             return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from pypto_op.triton.run.inputs import (
     filled,
     fixed,
     idle,
+    known,
     masks,
     neighbours,
     one_value,
@@ -70,6 +72,7 @@ class Task:
         self._model: Any = None
         self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
+        self._former: Task | None = None  # as it stood at the case before
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
         self._suits = suits.Suits(self._path, self._tried)
@@ -90,8 +93,8 @@ class Task:
         """Answer one message."""
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         try:
-            known = otherwise.CALLS.get(message["call"])
-            answer, more = (known(self._present(), message), {}) if known else getattr(self, f"_{message['call']}")(message)
+            call = otherwise.CALLS.get(message["call"])
+            answer, more = (call(self._present(message), message), {}) if call else getattr(self, f"_{message['call']}")(message)
             values = models.packed(answer, self._path.name)
             facts |= more
         except Failure as failure:
@@ -124,13 +127,14 @@ class Task:
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
+        self._former = self._kept() if message["keeps"] else None
         index, seed, group = message["index"], message["seed"], self._group(message["index"])
         if group is _END:
             return None, {"end": True}
         own, facts = self._make(message)
         if facts is None:
             return None, {"same": True}
-        inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
+        inputs = arguments.of_case(group, forward := getattr(self._model, "forward", self._model), self._path)
         self._called.wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         self._repeating = [self._draws.may_repeat(tensor) for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, plain)
@@ -138,7 +142,7 @@ class Task:
         facts["one_value"] = one_value.found(inputs)
         if index not in self._movable:
             self._movable[index] = skewed.movable(self._inputs)
-            facts |= self._known(own, inputs)
+            facts |= known.of_case(own, inputs, self._inputs, models.weights_of(self._model), forward, self._needed("Model"))
         facts |= self._moved(own, message)
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
@@ -223,17 +227,6 @@ class Task:
             return None
         found = arguments.of_case(found, getattr(self._model, "forward", self._model), self._path)
         return [models.placed(one, self._device) for one in map_tensors(found, plain)]
-
-    def _known(self, own: constructor.Given, inputs: list[Any]) -> dict[str, Any]:
-        """Return what may be moved of a case that is met for the first time, and what cannot."""
-        tensors = [*tensors_of(inputs), *models.weights_of(self._model).values()]
-        return {
-            "one_sign": skewed.of_one_sign(self._inputs),
-            "masks": masks.found(inputs),
-            "redrawn": any(map(neighbours.is_whole, tensors_of(inputs))),
-            "whole": whole.found(inputs, getattr(self._model, "forward", self._model)),
-            "given": constructor.found(own, self._needed("Model"), tensors),
-        }
 
     def _skew(self, index: int, move: str, seed: int, *, weights: bool) -> str:
         """Move the inputs, and `weights` where the implementation takes others; return the move that was made, "" for none."""
@@ -358,8 +351,15 @@ class Task:
     def _again(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return self._golden(self._rolled(message["shift"]), message["seed"])
 
-    def _present(self) -> otherwise.Present:
-        return otherwise.Present(self._path, self._inputs, self._build, self._called, self._warmed_by, self._rolled)
+    def _present(self, message: dict[str, Any]) -> otherwise.Present:
+        one = self._former or self if message.get("former") else self
+        return otherwise.Present(one._path, one._inputs, one._build, one._called, one._warmed_by, one._rolled)
+
+    def _kept(self) -> Task:
+        """Return a task that stays at the present case, for who asks about that when this one has gone on."""
+        kept = copy.copy(self)
+        kept._former, kept._called = None, self._called.renewing(kept._renewed)
+        return kept
 
     def _warmed_by(self, model: Any, seed: int, change: otherwise.Change) -> None:
         """Call a model as the present one was called before the call that is judged, its inputs changed."""
