@@ -37,7 +37,8 @@ def main(document: dict[str, Any], control: int) -> None:
     """Serve the control socket until it closes.
 
     Args:
-        document: `calculator` and `switch`: paths of what to load, or None; `preload`: further modules.
+        document: `calculator` and `switch`: paths of what to load, or None; `preload`: further modules, or functions to call
+            (`MODULE:FUNCTION`).
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.adopt_orphans()
@@ -86,8 +87,11 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
 
     tripwire.made_of_text()
 
-    for name in document.get("preload", ()):  # what the roles of another room import
-        importlib.import_module(name)
+    for name in document.get("preload", ()):  # what the roles of another room import, or a function that makes more ready
+        module, _, function = name.partition(":")
+        found = importlib.import_module(module)
+        if function:
+            getattr(found, function)()
     inspect.getmodule(compile("", "", "exec"))  # or each worker that reads a kernel's source resolves the path of every module
     torch.set_num_threads(1)
     versions["safetensors"] = safetensors.__version__

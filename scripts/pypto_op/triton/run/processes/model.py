@@ -15,7 +15,7 @@ from pypto_op.backends.worker.doubling import Doubled
 from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run.inputs.draws import seed_all
 from pypto_op.triton.run.inputs.packing import Unpackable, dense, map_tensors, on_device, pack, tensors_of, unpack
-from pypto_op.triton.run.processes import tf32
+from pypto_op.triton.run.processes import compiler, tf32
 from pypto_op.triton.run.watching.memory import content
 from pypto_op.vocabulary import Outcome
 
@@ -38,7 +38,9 @@ def prepare(document: dict[str, Any]) -> torch.device:
         hostshim.install()
         hostdevice.install()
         return torch.device("cpu")
-    os.environ["TRITON_CACHE_DIR"] = str(Path(document["enclosure"]["scratch"]) / "triton")
+    cache = Path(document["enclosure"]["scratch"]) / "triton"
+    os.environ["TRITON_CACHE_DIR"] = str(cache)
+    compiler.install(cache)
     if target == "npu":
         import torch_npu  # noqa: F401
     return torch.device(target)

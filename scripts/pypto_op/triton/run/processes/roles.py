@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import threading
 from typing import Any
@@ -18,8 +17,6 @@ def candidate(document: dict[str, Any]) -> Any:
     load_driver(document["device"]["target"])
     from pypto_op.triton.run.processes.candidate import Candidate
 
-    if document["device"]["target"] == "cuda":  # there is time while the context is made
-        threading.Thread(target=_make_compiler, name="compiler", daemon=True).start()
     return Candidate(document)
 
 
@@ -36,10 +33,6 @@ def load_driver(target: str) -> None:
     if target == "cuda":
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")  # as torch sets it, which is too late then
         threading.Thread(target=_make_context, name="driver", daemon=True).start()
-
-
-def _make_compiler() -> None:
-    importlib.import_module("pypto_op.triton.run.processes.compiler")
 
 
 def _make_context() -> None:

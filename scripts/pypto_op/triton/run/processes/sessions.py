@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -331,9 +331,11 @@ class Started:
         return [self.task, self.candidate, *([self.ordered] if self.ordered is not None else [])]
 
     def close(self) -> None:
-        """End them; harmless when called twice."""
-        for session in reversed(self._sessions()):
-            session.close()
+        """End them, all at once since a driver takes its time to leave; harmless when called twice."""
+        sessions = self._sessions()
+        with ThreadPoolExecutor(len(sessions)) as beside:
+            for ended in [beside.submit(session.close) for session in sessions]:
+                ended.result()
 
 
 def _of_models(seed: int) -> int:

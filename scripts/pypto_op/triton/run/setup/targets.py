@@ -127,7 +127,7 @@ def _place(target: Target) -> Place:
 def _forked(target: Target, variables: dict[str, str], device: dict[str, Any], caveats: tuple[str, ...]) -> Place:
     """Return a place whose processes are forks of one that has loaded torch and Triton; a device's name spaces stay ours."""
     preload = ["triton", "pypto_op.triton.run.processes.candidate", "pypto_op.triton.run.processes.task"]
-    preload += ["pypto_op.triton.run.processes.compiler"] if target is Target.CUDA else []
+    preload += ["pypto_op.triton.run.processes.compiler:make_ready"] if target is Target.CUDA else []
     document = {"pypto": False, "calculator": None, "switch": None, "preload": preload}
 
     def zygote() -> Zygote:
