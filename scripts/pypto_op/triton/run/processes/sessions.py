@@ -144,7 +144,7 @@ class TaskSession(_OfTask):
             vary: names of weights that get other values, where they hold one value (`filled`).
             places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
-            after: it is made with inputs that differ so (`neighbours`).
+            after: it is made with inputs that differ so (`neighbours`), or there are several (`before.KEPT`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
