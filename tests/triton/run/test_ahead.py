@@ -25,7 +25,7 @@ def test_what_is_computed_otherwise_is_the_case_before_the_one_asked_for_ahead(t
             session.open(SEED)
             first = session.case(0, SEED)
             session.open(SEED + 1)
-            session.ahead = beside.submit(session.case, 0, SEED + 1, move=skewed.LOW, keeps=True)
+            session.ahead = beside.submit(session.case, 0, SEED + 1, move=skewed.LOW, holds=True)
             of_first = session.otherwise(SEED).truth()
             second = session.ahead.result()
             session.ahead = None
@@ -93,7 +93,7 @@ def test_a_large_case_is_asked_for_alone(tmp_path: Path, monkeypatch: pytest.Mon
     kept = TaskSession.case
 
     def case(self: TaskSession, index: int, seed: int, **how: object) -> object:
-        asked.append(bool(how.get("keeps")))
+        asked.append(bool(how.get("holds")))
         return kept(self, index, seed, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TaskSession, "case", case)

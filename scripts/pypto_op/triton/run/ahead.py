@@ -57,13 +57,13 @@ class Ahead:
                 return cast(Found, found.result())
             self.forget()
         self._run.tighten(self._task)
-        return self._ask(step, keeps=False)
+        return self._ask(step, holds=False)
 
     def begin(self, step: Step, given: dict[str, Any]) -> None:
         """Begin to ask for what follows a step, which the implementation is about to run."""
         if self._next is None and _bytes_of(given) <= _MOST_BYTES and (after := self._following(step)) is not None:
             self._run.tighten(self._task)
-            self._next, self._task.ahead = after, self._beside.submit(self._ask, after, keeps=True)
+            self._next, self._task.ahead = after, self._beside.submit(self._ask, after, holds=True)
 
     def failed(self) -> bool:
         """Whether the reference failed in the next step, so that it may not have answered about the last one."""
@@ -76,9 +76,9 @@ class Ahead:
         self._next = self._task.ahead = None
         self._opened = -1
 
-    def _ask(self, step: Step, keeps: bool) -> Found:
+    def _ask(self, step: Step, holds: bool) -> Found:
         opens, self._opened = step.turn != self._opened, step.turn
-        how = {"move": step.move, "vary": step.vary, "places": step.places, "keeps": keeps}
+        how = {"move": step.move, "vary": step.vary, "places": step.places, "holds": holds}
         return asked(self._task, step.case, step.seed, opens=opens, **how)
 
 

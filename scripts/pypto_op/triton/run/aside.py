@@ -18,6 +18,7 @@ from pypto_op.triton.run import ignored, reordered
 from pypto_op.triton.run.ahead import Ahead
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.inputs import (
+    before,
     circumstances,
     filled,
     idle,
@@ -45,6 +46,8 @@ _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD,
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
 _TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
 _TOLD |= {stretched.BELOW: stretched.TOLD_BELOW}
+_AFTER = {**neighbours.TOLD, before.KEPT: before.TOLD}
+"""By the name of a pass, what is said of the calls before the one that it judges."""
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take, on inputs of either kind; `caveats` names those left."""
@@ -90,7 +93,7 @@ class Aside:
             case.said += idle.told(case.idle)
         self._buffers()
         self._constants()
-        after = [functools.partial(self._after_others, what) for what in (neighbours.SHAPES, neighbours.DRAWN)]
+        after = [functools.partial(self._after_others, what) for what in _AFTER]
         self._while_reference_answers(*after)
         numbers = ignored.Ignored(self._run, self._task, self._candidate, self.opened)
         numbers.of_forward()
@@ -151,16 +154,18 @@ class Aside:
         return self._answered(case, *found, seed)
 
     def _after_others(self, what: str) -> None:
-        """Judge the call after one on other inputs (`neighbours`), where the reference takes that."""
+        """Judge the call after one on other inputs, or after several (`_AFTER`), where the reference takes that."""
         if not all(case.judgement.ok for case in self._run.cases):
             return  # what fails in one case would fail before another, too
-        for case, seed in self.opened(lambda case: case.redrawn if what == neighbours.DRAWN else len(self._run.cases) > 1):
+        several = len(self._run.cases) > 1
+        wanted = {neighbours.SHAPES: lambda case: several, neighbours.DRAWN: lambda case: case.redrawn}
+        for case, seed in self.opened(wanted.get(what, lambda case: case.keeps)):
             begin = time.monotonic()
             self._run.tighten(self._task, self._candidate)
             found = asked(self._task, case, seed, used=True, after=what)
             judgement = Judgement() if found[1].get("same") else self._answered(case, *found, seed)
             if not judgement.ok:
-                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{neighbours.TOLD[what]}"), begin)
+                self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{_AFTER[what]}"), begin)
 
     def _configurations(self, move: str = "") -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time.

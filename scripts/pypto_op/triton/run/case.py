@@ -45,6 +45,7 @@ class Case:
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     masks: bool = False  # some input is a mask (`masks`)
     redrawn: bool = False  # some input holds whole numbers, or is a mask (`neighbours`)
+    keeps: bool = False  # the reference keeps something from call to call (`before.SEVERAL`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     bounded: bool = False  # there were such on the task's own inputs
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
@@ -80,7 +81,7 @@ class Case:
     def begins(self, reference: dict[str, Any], facts: dict[str, Any]) -> None:
         """Note what the reference and the implementation say of themselves in the first pass."""
         self.filled, self.buffers = list(reference.get("filled", ())), list(reference.get("buffers", ()))
-        self.bounded = bool(reference.get("idle"))
+        self.bounded, self.keeps = bool(reference.get("idle")), bool(reference.get("keeps"))
         self.masks, self.redrawn = bool(reference.get("masks")), bool(reference.get("redrawn"))
         self.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
         self.given = [(place, value, name) for place, value, name in reference.get("given", ())]

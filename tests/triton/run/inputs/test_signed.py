@@ -123,3 +123,18 @@ def test_large_whole_numbers_have_no_great_divisor_in_common() -> None:
     found = next(moved for _, moved in stretched.ways([small, small.flip(0)], lambda given: torch.gcd(*given), [True, True]))
     assert int(found[0].max()) > 2**28 and int(torch.gcd(*found).median()) < 2**20
     assert bool((found[0][small.argsort()].diff() >= 0).all())
+
+
+def test_the_least_whole_number_stands_once_or_twice_where_groups_are_counted() -> None:
+    labels = torch.randint(0, 5, (60,), generator=DRAWS)
+    for times in (1, 2):
+        (found,) = signed.lone([labels], times)
+        assert int((found == 0).sum()) == times and bool((found[labels > 0] == labels[labels > 0]).all())
+    assert signed.lone([torch.arange(60)], 1) is None and signed.lone([labels.sort().values], 1) is None
+
+
+def test_keys_of_which_none_stands_twice_do_so() -> None:
+    keys = torch.randperm(30, generator=DRAWS)
+    (found,) = signed.twice([keys])
+    assert len(found.unique()) < len(keys) and bool(torch.isin(found, keys).all())
+    assert signed.twice([torch.arange(30)]) is None and signed.twice([keys // 2]) is None

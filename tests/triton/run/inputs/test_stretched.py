@@ -245,3 +245,10 @@ def test_greatest_elements_keep_their_sign_beside_numbers_of_both() -> None:
 )
 def test_flags_sorted_numbers_and_bytes_keep_their_sign(own: torch.Tensor) -> None:
     assert _negative(lambda x: x // 7, own) is None
+
+
+def test_large_whole_numbers_leave_no_rest_now_and_then() -> None:
+    """Random years hardly hold one of a hundred that is none of four hundred."""
+    years = torch.arange(1901, 2031)[torch.randperm(130, generator=torch.Generator().manual_seed(1))]
+    found = _first(lambda y: (y % 4 == 0) & ((y % 100 != 0) | (y % 400 == 0)), years)
+    assert found is not None and int((found[0] % 100 == 0).sum()) > 5 and int((found[0] % 100 != 0).sum()) > 5

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode, place_in
-from pypto_op.triton.run.inputs import domains, narrow, pairs, sides
+from pypto_op.triton.run.inputs import domains, grids, narrow, pairs, sides
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -80,15 +80,15 @@ class Idle(DispatchMode):
         self.unordered = self.unordered or sides.is_unordered(plain, kwargs or {})
         self.picks = self.picks or plain in sides.PICKS
         copies = name != plain and plain in _WATCHED
-        exact = sides.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
+        halves = grids.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
         apart = self._is_apart(plain, args)
-        grid = sides.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in args)
+        grid = grids.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in grids.of_grid(plain, args))
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         out = func(*args, **(kwargs or {}))
         self._note_looks(plain, [args, kwargs or {}], out)
         if plain in sides.NAMED:
             self._named += tensors_of(out)[-1:]
-        self._keep_made(plain, given, out, exact=exact, grid=grid, apart=apart)
+        self._keep_made(plain, given, out, exact=halves, grid=grid, apart=apart)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
@@ -104,6 +104,9 @@ class Idle(DispatchMode):
             self._note_order(called, plain, args, given, out)
         if plain in sides.COMPARES and len(given) == 2:
             self._note_pair(called, plain, given)
+        if plain in sides.COUNTED and len(given) == 1 and not self._is_as_given(given[0]):
+            least = pairs.is_never_count(given[0], sides.just_counted(plain, args, kwargs or {}))
+            self._note(f"{called} ({sides.COUNT})", least, whole=True)
         self._note_narrow(called, plain, args, given)
         if plain in _IGNORES:
             position, usual = _IGNORES[plain]
@@ -128,11 +131,15 @@ class Idle(DispatchMode):
     def _note_pair(self, called: str, name: str, given: list[torch.Tensor]) -> None:
         """Note what a comparison of two tensors never met: equal elements where both were drawn, zeros where one was computed."""
         if name not in sides.PAIRS:
+            if not pairs.stands_for_rows(*given) and not all(map(self._is_as_given, given)):
+                return
             self._note(f"{called} ({sides.TWICE})", pairs.is_never_twice(*given), whole=not given[0].is_floating_point())
         elif all(map(self._is_drawn, given)):
             self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(name, *given), whole=False)
         elif name in sides.ORDERS and all(one.is_floating_point() for one in given):
             self._note(f"{called} ({sides.NOTHING})", pairs.are_never_zero(*given), whole=False)
+            if all(map(self._is_on_grid, given)):
+                self._note(f"{called} ({sides.AT})", pairs.are_never_equal_on_a_grid(*given), whole=False)
 
     def _note_narrow(self, called: str, name: str, args: Any, given: list[torch.Tensor]) -> None:
         """Note what never met numbers that differ in their last bits alone, a zero below zero, or a place between two pixels."""
@@ -151,7 +158,7 @@ class Idle(DispatchMode):
     def _note_order(self, called: str, name: str, args: Any, given: list[torch.Tensor], out: torch.Tensor) -> None:
         """Note whether what was computed never met the number, or no difference was small, beside which it is compared."""
         if len(given) == 1 and not self._is_drawn(given[0]) and self._is_on_grid(given[0]):
-            self._note(f"{called} ({sides.AT})", sides.is_never_at(given[0], args[1]), whole=False)
+            self._note(f"{called} ({sides.AT})", grids.is_never_at(given[0], args[1]), whole=False)
         if len(given) == 1 and args[1] == 0 and given[0].is_floating_point() and not self._is_drawn(given[0]):
             self._note(f"{called} ({sides.NOTHING})", not bool((given[0] == 0).any()), whole=False)  # of a row of zeros
         if address(given[0]) in self._apart:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+
+_FEW = 5
+"""A number that is compared with what was counted is mostly less: one of a group, two of a pair."""
 
 
 def are_never_zero(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -14,11 +19,39 @@ def is_never_twice(one: torch.Tensor, other: torch.Tensor) -> bool | None:
     """Whether what stands for a row is never equal to several of its elements; None where nothing stands for a row."""
     whole, part = (one, other) if one.numel() > other.numel() else (other, one)
     equal = whole == part
-    if whole.shape != equal.shape or not equal.numel():
+    if whole.shape != equal.shape and equal.numel():
+        return _are_never_twice(equal, one, other)
+    if not equal.numel():
         return None
     axes = [axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]]
     axes += range(-equal.dim(), -part.dim())
     return not bool((equal.sum(axes) > 1).any()) if axes else None
+
+
+def stands_for_rows(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether one of two tensors stands for rows of the other: no pair of all elements is compared."""
+    return (one == other).shape in (one.shape, other.shape)
+
+
+def _are_never_twice(equal: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> bool | None:
+    """Whether of all pairs of two tensors no element has several that are equal to it, on either side (ranks, a join)."""
+    sides = [[axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]] for part in (one, other)]
+    if not all(sides):
+        return None
+    return not all(bool((equal.sum(axes) > 1).any()) for axes in sides)
+
+
+def are_never_equal_on_a_grid(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether no element of a tensor of multiples of a half is exactly that of another one, zeros left out."""
+    return not bool(((one == other) & (one != 0)).any())
+
+
+def is_never_count(given: torch.Tensor, number: Any) -> bool | None:
+    """Whether no element of what was counted is exactly a small number; None where nothing was counted."""
+    if type(number) not in (int, float) or number not in range(_FEW) or given.numel() < 2 or given.dtype is torch.bool:
+        return None
+    wide = given.double()
+    return not bool((given == number).any()) if bool(((wide >= 0) & (wide == wide.round())).all()) else None
 
 
 def is_never_close(name: str, apart: torch.Tensor, out: torch.Tensor) -> bool:

@@ -118,6 +118,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
 
     if has(sides.AT):
         yield f"{EXACT} multiples of {_HALVES[0]:g}", partial(_changed, inputs, partial(smaller.snap, _HALVES[0]))
+        yield f"{EXACT} throughout", partial(_changed, inputs, partial(smaller.snap, _HALVES[0]), flags=True)
         if all(f"({sides.AT})" in name for name in idle):
             return
     if has(sides.BESIDE):  # what an optimizer keeps of squares, or of greatest elements, too

@@ -8,7 +8,6 @@ that are equal.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,13 +34,15 @@ SUNK = "far below"
 """Of a softmax: a row so far below zero that nothing is left of it beside a padding of zero, or a maximum that begins at zero."""
 AT = "at the number"
 """Of a comparison of what was computed: elements that are exactly the number, where no rounding parts the two sides."""
+COUNT = "a small count"
+"""Of a comparison, or a bound, of what was counted: one member of a group, whose variance divides by nothing."""
 BESIDE = "beside a small number"
 """Elements about as large as a small number that is added to them: where it stands, in the root or outside, shows there alone."""
 TURN = "turn of"
 """Of a remainder: a whole number that it changes, before the one that it divides by."""
 OF_ZERO = (ROOT, GUARD, NOTHING, BESIDE, domains.FACTOR)
 """Sides to which zeros alone come, or what is nearly zero."""
-NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, *OF_ZERO, *domains.SIDES, *narrow.SIDES)
+NEEDLESS = (FAR, CLOSE, WRAPS, UNNAMED, CODES, ALIKE, TWICE, ONE_SIGN, SUNK, AT, COUNT, *OF_ZERO, *domains.SIDES, *narrow.SIDES)
 """Sides that a task need not come to."""
 WITHOUT = "without"
 """Before the number that an operator leaves out."""
@@ -137,11 +138,8 @@ _GUARDS = 1e-3
 """A number up to this that is added guards against zero: beside anything else, however small, another term may hide it."""
 _LEAST_GUARD, _ABOUT = 1e-9, 16.0
 """Smaller numbers guard against zero alone; an element is as large as one where it is not more than so many times as far off."""
-_GRID = 2.0**-5
-"""Numbers of which a kernel's sums and products of multiples of a half are exact are multiples of this."""
-_ON_GRID = frozenset((
-    "add", "sub", "rsub", "mul", "neg", "abs", "relu", "cumsum", "sum", "amax", "amin", "maximum", "minimum", "mm", "bmm",
-))  # fmt: skip
+COUNTED = frozenset(("gt", "ge", "lt", "le", "eq", "ne", "clamp", "clamp_min"))
+"""What is asked of counts, and bounds them."""
 _SIGNS = frozenset(("sign", "sgn"))
 """They are zero at zero, and a kernel that asks for `x > 0` alone has two answers."""
 _ROOTS = frozenset(("sqrt", "linalg_vector_norm"))
@@ -163,8 +161,6 @@ EXTREMES = ("max ", "amax ", "argmax ", "min ", "amin ", "argmin ")
 """How a plain extreme is called in what is idle."""
 ORDERS = frozenset(("gt", "ge", "lt", "le"))
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
-_SCALES = frozenset(("mul", "div"))
-_EXACT = _SCALES | {"add", "sub"}
 _EQUAL_PART, _FEW = 0.02, 8
 _HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6
 """So many elements, and so many different ones, lie halfway where a scale is exact."""
@@ -295,31 +291,12 @@ def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
     return int(equal.sum()) < _EQUAL_PART * equal.numel()
 
 
-def keeps_halves(name: str, args: Any) -> bool:
-    """Whether an operator, which is given one tensor and a number, is exact for elements halfway between two whole numbers.
-
-    A product with another number than a power of two comes out on either side of the half, by how a kernel computes it.
-    """
-    numbers = [value for value in args if not isinstance(value, torch.Tensor)]
-    if name not in _EXACT or len(args) != 2 or len(numbers) != 1 or not isinstance(numbers[0], (int, float)):
-        return False
-    number = float(numbers[0])
-    return abs(math.frexp(number)[0]) == 0.5 if name in _SCALES else (2 * number).is_integer()
-
-
-def keeps_grid(name: str, args: Any) -> bool:
-    """Whether an operator is exact, in any order, for tensors of small multiples of a half and for the numbers beside them."""
-    numbers = [value for value in args if isinstance(value, float)]
-    tensors = [value for value in args if isinstance(value, torch.Tensor)]
-    wide = all(value.is_floating_point() and value.element_size() > _SHORT for value in tensors)
-    return name in _ON_GRID and wide and all((number / _GRID).is_integer() for number in numbers)
-
-
-def is_never_at(given: torch.Tensor, number: Any) -> bool | None:
-    """Whether no element is exactly a number; None where multiples of a half never are."""
-    if type(number) not in (int, float) or not number or not (number / _GRID).is_integer():
-        return None
-    return not bool((given == number).any())
+def just_counted(name: str, args: Any, kwargs: Any) -> Any:
+    """Return the number of an operator of `COUNTED` at which its other side is nearest; None where there is none."""
+    if name not in ("clamp", "clamp_min"):
+        return args[1] if len(args) > 1 else None
+    least = _FIRST(args, kwargs)
+    return least - 1 if type(least) in (int, float) else None
 
 
 def scaled_places(given: torch.Tensor, kwargs: Any) -> torch.Tensor:

@@ -186,6 +186,35 @@ def of_one_value(inputs: Any) -> Any | None:
     return changed_copy(inputs, change)
 
 
+def lone(inputs: Any, times: int) -> Any | None:
+    """Return inputs whose least whole number stands just so many times, where they repeat in no order: a group of one."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not _repeats(tensor.reshape(-1)):
+            return False
+        memory = memory_of(copy)
+        places = (memory == memory.min()).nonzero().reshape(-1)
+        memory[places[times:]] = memory.max()
+        return len(places) > times
+
+    return changed_copy(inputs, change)
+
+
+def twice(inputs: Any) -> Any | None:
+    """Return inputs in whose rows some whole numbers stand twice, where none does: keys that are alike; None: there are none."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not holds_integers(tensor) or tensor.dim() != 1 or tensor.numel() < _EACH or is_sorted(tensor, 2):
+            return False
+        if bool((tensor.sort().values.diff() == 0).any()):
+            return False
+        pairs = copy[: len(copy) // 2 * 2].view(-1, 2)
+        pairs[::2, 1] = pairs[::2, 0].clone()
+        return True
+
+    return changed_copy(inputs, change)
+
+
 def _repeats(tensor: torch.Tensor) -> bool:
     """Whether some row of a tensor holds a whole number more than once, in no order."""
     if not holds_integers(tensor) or tensor.numel() < _EACH or is_sorted(tensor):
@@ -198,5 +227,8 @@ WAYS: dict[str, Callable[[Any], Any | None]] = {
     "below zero": partial(of_sign, sign=-1),
     "alike": alike,
     "of one value": of_one_value,
+    "once": partial(lone, times=1),
+    "two of one": partial(lone, times=2),
+    "twice": twice,
 }
 """By name: what changes inputs so."""

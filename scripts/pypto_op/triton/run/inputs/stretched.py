@@ -66,6 +66,9 @@ _COMPUTES = _SUMS | {
 _REACHES_SIZE, _STAYS_BELOW = frozenset(("lt", "ge")), frozenset(("le", "gt"))
 """With places in their order on the left: `place < length` may be asked of a full length, `place <= last` of a last place."""
 _QUOTIENTS = frozenset(("floor_divide", "div", "remainder", "fmod"))
+_RESTS = frozenset(("remainder", "fmod"))
+_MULTIPLES = 4
+"""One number of so many leaves no rest by one of the numbers that divide it."""
 _EXTREMES = frozenset(("amax", "amin", "max", "min", "sort"))
 _OF_BITS = frozenset((
     "gcd", "lcm", "pow", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "__lshift__", "bitwise_left_shift",
@@ -94,6 +97,7 @@ class _Uses(DispatchMode):
         extreme: those of whose elements the greatest, or the least, is taken.
         paired: those that are compared with each other for being equal.
         known: those that are compared with a number, zero left out.
+        moduli: by position, the numbers of whose quotients the rest is taken: what leaves none is seldom drawn.
         unsigned: those that divide, that are taken apart into bits, or that are compared with places.
     """
 
@@ -111,6 +115,7 @@ class _Uses(DispatchMode):
         self.paired: set[int] = set()
         self.unsigned: set[int] = set()
         self.known: set[int] = set()
+        self.moduli: dict[int, set[int]] = {}
         held = [(position, tensor) for position, tensor in enumerate(tensors_of(inputs)) if holds_integers(tensor)]
         self._own = {address(tensor): position for position, tensor in held}
         self._made: dict[int, set[int]] = {}  # memory of what was computed with them
@@ -153,6 +158,8 @@ class _Uses(DispatchMode):
         elif (name in _COMPUTES or name in _QUOTIENTS) and whole:
             self.computed |= used
             self.divided |= self._of(args[0]) if name in _QUOTIENTS else set()
+            for position in self._of(args[0]) if name in _RESTS and type(args[1]) is int and args[1] > 1 else ():
+                self.moduli.setdefault(position, set()).add(args[1])
             self.unsigned |= self._of(args[1]) if name in _QUOTIENTS else used if name in _OF_BITS else set()
             self.extreme |= used if name in _EXTREMES else set()
             self.summed |= used if name in _SUMS else set()
@@ -300,6 +307,7 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         wide = memory.long().abs()
         if factor > 1:
             memory.copy_(memory.sign() * (wide * factor - wide * wide * _TURN % (factor // 2)))
+            _leave_no_rest(memory, sorted(uses.moduli.get(position, ())))
         elif position in paired or not bool((wide[wide > 0] == greatest).all()):
             return False
         else:  # nothing, or all: a coverage of 0 and 255 has parts in between
@@ -308,6 +316,13 @@ def _stretched(inputs: Any, uses: _Uses, cap: int, repeating: Sequence[bool]) ->
         return True
 
     return changed_copy(inputs, change)
+
+
+def _leave_no_rest(memory: torch.Tensor, moduli: Sequence[int]) -> None:
+    """Let some numbers be multiples of each of these: every hundredth year is one of a hundred."""
+    for turn, number in enumerate(moduli):
+        some = memory[turn :: _MULTIPLES * len(moduli)]
+        some -= some % number
 
 
 def _reach(memory: torch.Tensor, most: int) -> bool:

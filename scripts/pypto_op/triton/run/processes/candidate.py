@@ -221,14 +221,15 @@ class Candidate:
 
     def _warm(self, message: dict[str, Any], given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Call forward before the judged call, on other inputs; return what it returned, and what it used."""
-        if message["warmed"] == earlier.OTHER:
-            others = models.placed(given["earlier"], self._device)
-        else:
-            others = map_tensors(self._inputs, same_layout)
-            earlier.fill(others, self._inputs, message["warmed"])
-        with reloaded.others(models.weights_of(self._model), message["reloads"]):
-            self._launches.begin(tensors_of(others), models.held_by(self._model))
-            first = self._loose(lambda: self._forward(others, message["seed"]))
+        for shift in earlier.calls(message["warmed"]):
+            if message["warmed"] == earlier.OTHER:
+                others = models.placed(given["earlier"], self._device)
+            else:
+                others = map_tensors(self._inputs, same_layout)
+                earlier.fill(others, self._inputs, message["warmed"], shift)
+            with reloaded.others(models.weights_of(self._model), message["reloads"]):
+                self._launches.begin(tensors_of(others), models.held_by(self._model))
+                first = self._loose(functools.partial(self._forward, others, message["seed"]))
         chosen = self._launches.chosen.outputs(tensors_of(first))
         return first, {"before": {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}}
 
@@ -240,7 +241,7 @@ class Candidate:
         ways = ways_of(inputs) if kept else []
         for _ in range(_TURNS if kept else 0):
             others = map_tensors(inputs, same_layout)
-            earlier.fill(others, inputs, earlier.ROLLED, ways)
+            earlier.fill(others, inputs, earlier.ROLLED, ways=ways)
             self._loose(functools.partial(self._forward, others, seed))
         self._launches.recording, self._launches.count = True, count
         return bool(models.changed(kept, before))

@@ -39,7 +39,7 @@ def of(
     """
     marks = models.marks(inputs)
     buffers = models.states_of(model)
-    stood = models.marks(buffers)
+    stood, kept = models.marks(buffers), models.kept_by(model)
     try:
         with contextlib.ExitStack() as active:
             for watch in watches:
@@ -52,4 +52,5 @@ def of(
     changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
     shared = aliased(tensors_of(inputs), tensors_of(outputs))
     facts = {"aliased_inputs": shared, "repeated": repeated(tensors_of(outputs)), "changes": changes}
+    facts["keeps"] = bool(changes) or models.kept_by(model) != kept
     return {"outputs": outputs, "mutated": models.changed(inputs, marks)}, facts

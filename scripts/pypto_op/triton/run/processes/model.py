@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from pypto_op.vocabulary import Outcome
 _space = torch.nn.Module.__dict__["__dict__"].__get__
 """A module's attributes, whatever its class says of them: between two calls of forward nobody watches what it runs."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_OF_TORCH = frozenset(vars(torch.nn.Module()))
+"""Attributes that every module has."""
 _DEEPEST = 60
 _COUNT = "num_batches_tracked"
 """A norm counts its calls in it, which nothing uses."""
@@ -115,6 +118,14 @@ def states_of(model: Any) -> dict[str, torch.Tensor]:
     """Return what a model keeps beside parameters: running statistics, tables."""
     held = dict(model.named_buffers()) if isinstance(model, torch.nn.Module) else {}
     return {name: value for name, value in held.items() if name.rpartition(".")[2] != _COUNT}
+
+
+def kept_by(model: Any) -> list[Any]:
+    """Return what a model keeps beside buffers from call to call: numbers among its plain attributes, and marks of tensors."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else [model]
+    plain = [vars(module)[name] for module in modules for name in sorted({*vars(module)} - _OF_TORCH)]
+    plain = [list(value) if isinstance(value, (deque, set)) else value for value in plain]
+    return [numbers_of(plain), marks([*_inside(plain, 6)])]
 
 
 def held_by(model: Any) -> list[torch.Tensor]:

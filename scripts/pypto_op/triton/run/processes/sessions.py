@@ -140,7 +140,7 @@ class TaskSession(_OfTask):
         places: Mapping[str, Sequence[float]] | None = None,
         reloads: bool = False,
         after: str = "",
-        keeps: bool = False,
+        holds: bool = False,
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -152,8 +152,8 @@ class TaskSession(_OfTask):
             vary: names of weights that get other values, where they hold one value (`filled`).
             places: where extremes stand (`unread`), or other numbers (`whole`, `constructor`).
             reloads: the first of two calls is made with other parameters (`reloaded`).
-            after: it is made with inputs that differ so (`neighbours`).
-            keeps: the process keeps the case that it stands at, for questions about that.
+            after: it is made with inputs that differ so (`neighbours`), or there are several (`before.KEPT`).
+            holds: the process keeps the case that it stands at, for questions about that.
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
@@ -167,7 +167,7 @@ class TaskSession(_OfTask):
             "places": dict(places or {}),
             "reloads": reloads,
             "after": after,
-            "keeps": keeps,
+            "holds": holds,
         }
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)

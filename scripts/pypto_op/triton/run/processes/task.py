@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -39,8 +38,8 @@ from pypto_op.triton.run.inputs.draws import Draws, seed_all
 from pypto_op.triton.run.inputs.packing import map_tensors, plain, same_layout, tensors_of
 from pypto_op.triton.run.inputs.refresh import refresh
 from pypto_op.triton.run.judging import small
+from pypto_op.triton.run.processes import earlier, gradients, otherwise
 from pypto_op.triton.run.processes import golden as goldens
-from pypto_op.triton.run.processes import gradients, otherwise
 from pypto_op.triton.run.processes import model as models
 from pypto_op.triton.run.processes.clock import Clock
 from pypto_op.vocabulary import Outcome
@@ -67,21 +66,18 @@ class Task:
         self._draws = Draws(self._device, self._drawn)
         self._groups: Any = ()
         self._cases: Iterator[Any] = iter(())
-        self._other: Any = None  # inputs of another case or draw, of the call before the judged one (`neighbours`)
         self._position = self._seed = self._model_seed = 0
         self._model: Any = None
         self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
         self._former: Task | None = None  # as it stood at the case before
-        self._warmed: int | None = None
-        self._first: Any = None  # what the call before the judged one returned
+        self._earlier = earlier.Earlier()
         self._suits = suits.Suits(self._path, self._tried)
         self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
         self._same = fixed.Same()
         self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
         self._comes = comes.Comes(self._device, self._numbers, self._comes_to)
-        self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._turned = ""  # how weights are turned (`filled.turn`)
@@ -127,7 +123,7 @@ class Task:
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
-        self._former = self._kept() if message["keeps"] else None
+        self._former = self._kept() if message["holds"] else None
         index, seed, group = message["index"], message["seed"], self._group(message["index"])
         if group is _END:
             return None, {"end": True}
@@ -146,26 +142,27 @@ class Task:
         facts |= self._moved(own, message)
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
-        self._reloads = message["reloads"]
-        facts["reloaded"] = self._reloads and message["used"]
-        reloads = reloaded.names(self._model) if self._reloads else []
+        was, after = self._earlier, message["after"]
+        was.begin(self._inputs, reloads=message["reloads"])
+        facts["reloaded"] = was.reloads and message["used"]
+        reloads = reloaded.names(self._model) if was.reloads else []
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
-        self._first, self._other = None, None
-        if message["after"]:
-            self._other = self._before_other(message["after"], index)
-            if self._other is None:
+        if after in neighbours.TOLD:
+            was.other = answer["earlier"] = self._before_other(after, index)
+            if was.other is None:
                 return None, {"same": True}
-            answer["earlier"] = self._other
-        self._warmed = self._warm(seed) if message["used"] else None
-        if message["after"] and self._warmed != before.OTHER:
+        if message["used"]:
+            golden_of = partial(self._plain_golden, seed=seed)
+            self._model = was.make(self._model, golden_of, lambda: self._build(seed), after)
+        if after and was.turn not in (before.OTHER, before.SEVERAL):
             return None, {"same": True}
         if not message["judged"]:
-            return {**answer, "warmed": self._warmed}, {}
-        kept = models.marks(self._first)
+            return {**answer, "warmed": was.turn}, {}
+        kept = models.marks(was.first)
         golden, more = self._golden_and_idle(index, seed, facts["skewed"])
-        facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
-        return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
+        facts |= more | {"overwritten": bool(models.changed(was.first, kept))}
+        return {**answer, **golden, "warmed": was.turn, "changes": more["changes"]}, facts
 
     def _group(self, index: int) -> Any:
         """Advance to the case of that index; return its arguments as the task's file gives them, `_END` where there is none."""
@@ -319,30 +316,6 @@ class Task:
         filled.turn(model, self._turned)
         return model
 
-    def _warm(self, seed: int) -> int:
-        """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
-        floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
-        turns = (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]  # other integers may be no valid ones
-        for turn in turns if self._other is None else [before.OTHER]:
-            try:
-                with self._reloading(self._model):
-                    self._first = self._golden(self._before(turn), seed)[0]["outputs"]
-            except Failure:
-                self._model = self._build(seed)
-            else:
-                return turn
-        return before.SAME
-
-    def _reloading(self, model: Any) -> contextlib.AbstractContextManager[None]:
-        return reloaded.others(models.weights_of(model), reloaded.names(model) if self._reloads else ())
-
-    def _before(self, turn: int) -> Any:
-        if turn == before.OTHER:
-            return map_tensors(self._other, same_layout)
-        inputs = map_tensors(self._inputs, same_layout)
-        before.fill(inputs, self._inputs, turn)
-        return inputs
-
     def _rolled(self, shift: int) -> Any:
         inputs = map_tensors(self._inputs, same_layout)
         refresh(inputs, self._inputs, shift)
@@ -358,16 +331,18 @@ class Task:
     def _kept(self) -> Task:
         """Return a task that stays at the present case, for who asks about that when this one has gone on."""
         kept = copy.copy(self)
-        kept._former, kept._called = None, self._called.renewing(kept._renewed)
+        kept._former, kept._earlier = None, copy.copy(self._earlier)
+        kept._called = self._called.renewing(kept._renewed)
         return kept
 
     def _warmed_by(self, model: Any, seed: int, change: otherwise.Change) -> None:
         """Call a model as the present one was called before the call that is judged, its inputs changed."""
-        if self._warmed is None:
-            return
-        seed_all(seed)
-        with self._reloading(model):
-            self._called(model, map_tensors(self._before(self._warmed), change))
+
+        def call(model: Any, inputs: Any) -> Any:
+            seed_all(seed)
+            return self._called(model, inputs)
+
+        self._earlier.repeat(model, call, change)
 
     def _renewed(self, model: Any) -> Any:
         """Return a new model in the place of the present one, and any other one as it is."""
@@ -387,6 +362,11 @@ class Task:
         golden["orders"] = watch.orders(golden["outputs"])
         self._suits.note(index, golden["outputs"], picks=watch.picks, orders=bool(golden["orders"]))
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.places)}
+
+    def _plain_golden(self, model: Any, inputs: Any, seed: int) -> Any:
+        """Return what a model, which becomes the present one, returns."""
+        self._model = model
+        return self._golden(inputs, seed)[0]["outputs"]
 
     def _golden(self, inputs: Any, seed: int, watches: Sequence[DispatchMode] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
         seed_all(seed)

@@ -48,8 +48,8 @@ class Listener(Protocol):
     def copied(self, name: str, source: torch.Tensor, target: torch.Tensor) -> None:
         """Operator `name` copied `source` into `target`."""
 
-    def holds_input(self, source: torch.Tensor) -> bool:
-        """Whether `source` lies in, or holds in its order, one of the task's own inputs."""
+    def holds_input(self, source: torch.Tensor, lost: torch.Tensor) -> bool:
+        """Whether `source` lies in, or holds, one of the task's own inputs, or its elements `lost` were only moved from there."""
 
     def carries(self, source: torch.Tensor) -> bool:
         """Whether `source` lies in memory that holds values of an input or of a kernel."""
@@ -148,9 +148,10 @@ class Gate(DispatchMode):
         with self.opened():
             target = given if writes else result
             if source is not None and isinstance(target, torch.Tensor):
-                if listener.holds_input(source) and loses(source, target):
-                    lost = f"computes with PyTorch (aten::{name} to {target.dtype} of numbers that it does not hold)"
-                    raise self._denial(lost, own_line(self._own))
+                lost = lost_of(source, target)
+                if lost is not None and listener.holds_input(source, lost):
+                    told = f"computes with PyTorch (aten::{name} to {target.dtype} of numbers that it does not hold)"
+                    raise self._denial(told, own_line(self._own))
                 listener.copied(name, source, target)
             elif given is not None and writes:
                 listener.filled(given, next((value for value in (*args[1:], *kwargs.values()) if value is not given), None))
@@ -171,12 +172,16 @@ def turned(tensor: torch.Tensor) -> bool:
     return tensor.is_neg() or tensor.is_conj()
 
 
-def loses(source: torch.Tensor, target: torch.Tensor) -> bool:
-    """Whether a copy to whole numbers or flags is a computation: it cuts off, wraps around, or asks what is not zero."""
+def lost_of(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
+    """Return the elements that a copy to whole numbers or flags does not hold; None: the copy is no computation.
+
+    It cuts off, wraps around, or asks what is not zero.
+    """
     whole = not target.is_floating_point() and not target.is_complex()
     if source.dtype is target.dtype or not whole or source.is_complex() or source.shape != target.shape:
-        return False
-    return bool(((target.to(source.dtype) != source) & (source == source)).any())
+        return None
+    lost = source[(target.to(source.dtype) != source) & (source == source)]
+    return lost if lost.numel() else None
 
 
 def _body_of(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:

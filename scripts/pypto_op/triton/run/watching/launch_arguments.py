@@ -33,6 +33,19 @@ class Few:
         )
 
 
+def are_moved(source: torch.Tensor, lost: torch.Tensor, given: torch.Tensor) -> bool:
+    """Whether a tensor, or the elements `lost` of it, come from another one, which a kernel only put in another order.
+
+    Sums of whole numbers are among others by chance, so such are asked for as a whole.
+    """
+    if given.is_complex() or given.is_floating_point() != source.is_floating_point():
+        return False
+    if source.is_floating_point():
+        return bool(torch.isin(Few.of(lost).values.double(), given.double()).all())
+    alike = source.numel() == given.numel()
+    return alike and torch.equal(source.reshape(-1).long().sort().values, given.reshape(-1).long().sort().values)
+
+
 def spelled(value: Any) -> str | None:
     """Return a number, a word or nothing (None) in letters; None for anything else."""
     value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value

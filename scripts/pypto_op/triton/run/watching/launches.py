@@ -20,7 +20,7 @@ from pypto_op.triton.run.watching.configurations import Configurations
 from pypto_op.triton.run.watching.dispatch import Gate
 from pypto_op.triton.run.watching.handed import computes
 from pypto_op.triton.run.watching.language import Language
-from pypto_op.triton.run.watching.launch_arguments import Few, leaves_of, name_of, spelled
+from pypto_op.triton.run.watching.launch_arguments import Few, are_moved, leaves_of, name_of, spelled
 from pypto_op.triton.run.watching.memory import COPIES, Memory
 from pypto_op.triton.run.watching.orders import Orders, may_be_parted
 from pypto_op.triton.run.watching.rewriting import Programs
@@ -68,12 +68,14 @@ class Launches:
         self._language: Language | None = None
         self._asked: dict[int, torch.Tensor] = {}
         self._inputs: dict[int, Few] = {}
+        self._own_inputs: list[torch.Tensor] = []  # the same
 
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False, own: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`, and whether the inputs are the task's own."""
         self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
         self._scalars, self.handed, self.lent, self._asked = {}, [], [], {}
         self._inputs = {address(tensor): Few.of(tensor) for tensor in inputs} if self.recording and own else {}
+        self._own_inputs = [*inputs] if self._inputs else []
         if not follows:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
@@ -121,11 +123,13 @@ class Launches:
                 if len(self.whole) < _MOST_COPIES:
                     self.whole.append((name.strip("_"), Few.of(target)))
 
-    def holds_input(self, source: torch.Tensor) -> bool:
+    def holds_input(self, source: torch.Tensor, lost: torch.Tensor) -> bool:
         """See `dispatch.Listener`."""
         if not self._inputs or source.numel() < 2:
             return False
-        return address(source) in self._inputs or any(map(Few.of(source).same, self._inputs.values()))
+        if address(source) in self._inputs or any(map(Few.of(source).same, self._inputs.values())):
+            return True
+        return any(are_moved(source, lost, given) for given in self._own_inputs)
 
     def carries(self, source: torch.Tensor) -> bool:
         """See `dispatch.Listener`."""
