@@ -85,7 +85,7 @@ def place(entry: dict[str, Any], source: Path, folder: Path) -> tuple[Project, P
 
 def _imports(module: str, entry: dict[str, Any]) -> str:
     names = sorted(set(re.findall(r"\b[A-Z]\w+(?=[.(])", entry.get("init", "") + entry["call"])) - {"ModelNew"})
-    return f"from {module} import {', '.join(names)}\n"
+    return f"from {module} import {', '.join(names)}\n" if names else ""
 
 
 def _beside(name: str, source: Path, folder: Path, file: Path) -> Path:

@@ -114,7 +114,7 @@ def _project_options(command: Any) -> Any:
 @_project_options
 @click.option("--timeout", type=Amount(1), default=900.0, help="Seconds for everything.")
 @click.option("--case_timeout", type=Amount(0.1), default=None, help="Seconds for one case; default: what is left.")
-@click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes over all cases, each with other values.")
+@click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes, each with other values; 1: the task's own alone.")
 @click.option("--static_policy", type=click.Path(path_type=Path), default=None, help="What `validate --policy` was given.")
 def verify(
     op_name: str,

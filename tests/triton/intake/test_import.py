@@ -236,3 +236,13 @@ def test_a_task_that_draws_numbers_in_forward_is_told(forward: str, draws: bool,
     file = written(tmp_path, lab.task(forward, "[torch.randn(8, 8)]"))
     found = command("triton", "import", file, "--dir", tmp_path / "op", "--json").report
     assert any("draws random numbers" in line for line in found["untested"]) is draws
+
+
+@pytest.mark.slow
+def test_inputs_of_eight_bits_are_drawn_as_any_other(tmp_path: Path) -> None:
+    """PyTorch has no comparison for floats of 8 bits; the page asks on which side of zero the inputs lie."""
+    given = "[torch.randn(8, 32).to(torch.float8_e4m3fn), torch.randn(32).to(torch.float8_e5m2)]"
+    task = written(tmp_path, lab.task("return x.float() * xs[1].float()", given))
+    answer = command("triton", "import", str(task), "--dir", str(tmp_path / "op"))
+    assert answer.code == 0, answer.stderr
+    assert "8x32 float8_e4m3fn" in answer.stdout

@@ -22,6 +22,13 @@ pytestmark = pytest.mark.slow
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 GOOD = "return run(copy_kernel, x)"
 SAME = lab.task("return x * 1", "[torch.randn(64)]")
+WITHOUT_EPSILON = """
+@triton.jit
+def sign_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=1.0)
+    tl.store(out_ptr + i, x / tl.abs(x), mask=i < n)
+"""
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -101,6 +108,16 @@ def test_numbers_among_the_arguments_are_known_to_the_static_check(place: Path) 
         place, reference, lab.impl("n = xs[1][0] * 64\nout = torch.empty_like(x[:n])\nreturn run(copy_kernel, x, out)")
     )
     assert lab.verify(project, seeds=1)["status"] == "PASS"
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_verdict_of_one_pass_says_what_it_leaves_out(place: Path, seeds: int) -> None:
+    """An epsilon that is left out shows on moved inputs alone, and one pass has none."""
+    reference = lab.task("return x / (x.abs() + 1e-6)", "[torch.randn(64)]")
+    written = lab.impl("return run(sign_kernel, x)", kernels=WITHOUT_EPSILON)
+    result = lab.verify(lab.folder(place, reference, written), seeds=seeds)
+    said = any("--seeds 1" in line for line in result["caveats"])
+    assert (result["status"], said) == (("PASS", True) if seeds == 1 else ("FAIL", False))
 
 
 def test_a_task_without_cases_says_so(place: Path) -> None:

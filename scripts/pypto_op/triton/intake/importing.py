@@ -230,7 +230,8 @@ def _result(
     if drawn is not None:
         result["cases"] = drawn["total"]
         result["outputs"] = describe(tensors_of(drawn["outputs"]))
-        tensors = [tensor for tensor in tensors_of(drawn["inputs"]) if tensor.is_floating_point() and tensor.numel()]
+        floats = [tensor for tensor in tensors_of(drawn["inputs"]) if tensor.is_floating_point() and tensor.numel()]
+        tensors = [tensor.double() for tensor in floats]  # PyTorch compares no floats of 8 bits
         signs = [str(i) for i, tensor in enumerate(tensors) if bool((tensor >= 0).all()) or bool((tensor <= 0).all())]
         signs = signs if len(signs) == len(tensors) else []
     result["untested"] = page.untested(result, one_sign=bool(signs), draws=found["draws"], gpu=request.gpu, smaller=smaller)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ASKS = ("TRITON_INTERPRET", "knobs.runtime.interpret", "InterpretedFunction")
 _ASKED = "the implementation asks whether Triton interprets it ({}): what it does on a device was not judged"
+_ALONE = "one pass was asked for (--seeds 1): the task's own inputs alone were judged, no other values and none of the moved ones"
 _LONGEST = 2000
 _MOST_NUMBERS = 8
 
@@ -30,7 +31,7 @@ def of(run: Run, status: str, error: str | None) -> dict[str, Any]:
         "impl_name": run.project.impl_name,
         **of_cases(run.cases, run.total, status, error),
         "backend": str(run.place.target) if run.place else "none",
-        "caveats": [*(run.place.caveats if run.place else ()), *doubts(run.cases), *run.unlaunched, *_asked(run)],
+        "caveats": [*(run.place.caveats if run.place else ()), *doubts(run.cases), *run.unlaunched, *_asked(run), *_alone(run)],
         "seeds": run.seeds,
         "policy": policy.as_dict() if policy else {},
         "hashes": run.hashes | ({"policy": policy.digest()} if policy else {}),
@@ -70,6 +71,11 @@ def _asked(run: Run) -> list[str]:
         return []
     text = run.project.impl.read_text(encoding="utf-8", errors="replace")
     return [_ASKED.format(word) for word in _ASKS if word in text][:1]
+
+
+def _alone(run: Run) -> list[str]:
+    """Return what to say of a verification of one pass (`--seeds 1`): it leaves out all that later ones find."""
+    return [] if len(run.seeds) > 1 else [_ALONE]
 
 
 def doubts(cases: Sequence[Case]) -> list[str]:

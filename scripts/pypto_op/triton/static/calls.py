@@ -8,7 +8,7 @@ from pypto_op.triton.static import compile_time, storages
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.gradients import SAVES
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
-from pypto_op.triton.static.launching import Launching
+from pypto_op.triton.static.launching import Launching, spread
 from pypto_op.triton.static.machine import Frame, Machine, join
 from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
@@ -76,7 +76,8 @@ class Calls:
             if argument.star == "*":
                 value = self.m.records.as_tuple(value)
                 known = isinstance(value, Container)
-                arguments += value.members() if isinstance(value, Container) and known else [self.m.expressions.item_of(value)]
+                item = self.m.expressions.item_of(value)
+                arguments += value.members() if isinstance(value, Container) and known else [spread(callee, item)]
             elif argument.star == "**":
                 if isinstance(value, Container):
                     keywords.update({str(key): item for key, item in value.keyed.items()})

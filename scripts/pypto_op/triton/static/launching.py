@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import MAYBE, NO, YES, Launch, Machine
 from pypto_op.triton.static.plain_globals import plain_globals
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Host, Tensor, Value, options, tensors_in
+from pypto_op.triton.static.values import Host, Tensor, Value, likely, options, tensors_in, union
+
+
+@dataclass(eq=False)
+class Spread(Value):
+    """What `*strides` hands to a launch where nobody knows how many there are."""
+
+    item: Value  # any of them
+
+
+def spread(callee: Value, item: Value) -> Value:
+    """Return what stands for items of unknown number among the arguments of a call: only a launch knows how many it takes."""
+    return Spread(item) if any(isinstance(option, Launcher) for option in likely(callee)) else item
+
+
+def _by_parameter(
+    parameters: Sequence[str], args: list[Value], keywords: dict[str, Value]
+) -> tuple[dict[str, Value], frozenset[str]]:
+    """Return the arguments of a launch by the kernel's parameters, and the parameters of which nobody knows what they get.
+
+    Nobody knows where `*strides` ends. So each parameter from there on may get any argument from there on; the run sees to which
+    memory a kernel really stores.
+    """
+    first = next((at for at, value in enumerate(args) if isinstance(value, Spread)), len(args))
+    names = [name for name in parameters if name not in keywords]
+    behind = [value.item if isinstance(value, Spread) else value for value in args[first:]]
+    loose = names[first:] if behind else []
+    given = dict(zip(names, args[:first], strict=False)) | dict.fromkeys(loose, union(behind))
+    return given | keywords, frozenset(loose)
 
 
 class Launching:
@@ -24,8 +55,7 @@ class Launching:
         if self.m.phase != "forward":
             return Host()
         facts = launcher.kernel.facts
-        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
-        given |= {**launcher.keywords, **kwargs}
+        given, loose = _by_parameter(facts.parameters, [*launcher.arguments, *args], {**launcher.keywords, **kwargs})
         grid = launcher.grid or kwargs.get("grid") or Host()
         self.m.following.launch([*self.m.following.callables(grid), *launcher.kernel.hooks], given, node, source)
         self._read([launcher.kernel, *given.values()])
@@ -38,7 +68,9 @@ class Launching:
         for name, value in given.items():
             if name in facts.parameters and not facts.takes(name, value):
                 self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
-            if name in facts.pointers:
+            if name in loose:
+                pass  # it may be a tensor or a number
+            elif name in facts.pointers:
                 self.m.suspects.as_tensor([value], node, source)
             else:
                 self.m.suspects.confirm([value])

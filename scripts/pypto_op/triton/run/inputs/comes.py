@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.inputs import division, reaching
+from pypto_op.triton.run.inputs.packing import as_given, map_tensors, widened
 
 
 class Comes:
@@ -38,14 +39,16 @@ class Comes:
             seed: of the models.
             weights: there may be other ones.
         """
-        bounds = reaching.within_reason(inputs, idle)
+        wide = map_tensors(inputs, widened)
+        bounds = reaching.within_reason(wide, idle)
         known: dict[str, set[str]] = {}
         if move == reaching.MEET:
             bounds = self._met.setdefault(index, bounds)
             ways = reaching.meeting(inputs, bounds, self._numbers)
         else:
             known = self._known.setdefault(index, {})
-            ways = reaching.reaching(inputs, bounds, lambda: self._divisors, weights=weights)
+            found = reaching.reaching(wide, bounds, lambda: self._divisors, weights=weights)
+            ways = ((name, as_given(moved, inputs)) for name, moved in found)
         name, moved = reaching.chosen(ways, bounds, known, lambda name, moved: self._come_to(name, moved, seed))
         return name, moved if name else inputs
 

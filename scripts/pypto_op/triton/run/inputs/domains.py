@@ -1,7 +1,8 @@
 """Finds where a formula ends that is right for the task's own range alone, and makes inputs from beyond it.
 
 Stirling's series for the logarithm of gamma is right far from zero, the middle part of an inverse of erf away from its ends, a
-product of all others by a quotient where none is zero, and a maximum from -10,000 where no sum of products is so small.
+product of all others by a quotient where none is zero, a maximum from -10,000 where no sum of products is so small, and a sum
+of exponentials by the maximum of one block where no other block lies far from it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from pypto_op.triton.run.inputs.edges import is_ordered
 from pypto_op.triton.run.inputs.packing import memory_of
 
 NEAR, ENDS, FACTOR, DEEP = "near to zero", "beside its ends", "factor of zero", "beyond all hiding"
-SIDES = (NEAR, ENDS, FACTOR, DEEP)
+STEEP = "steep rows"
+"""Of a softmax: a row whose later half lies below the first by more than exp() can bear, and one where it lies above."""
+SIDES = (NEAR, ENDS, FACTOR, DEEP, STEEP)
+STEPS = (128.0, 2048.0)
+"""So far below the rest half of each row lies then: the second where a temperature divides."""
 DEPTH = 2.0**17
 """Farther from zero than the numbers of some thousands behind which kernels hide what is no element."""
 OF_INPUTS, OF_WEIGHTS = 2.0**10, 2.0**20
@@ -24,6 +29,9 @@ _GAMMAS = frozenset(("lgamma", "digamma", "polygamma"))
 _INVERSES = frozenset(("erfinv", "special_ndtri"))
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _POWER = "pow"
+_SUMS_OF_EXPONENTIALS = frozenset(("_softmax", "_log_softmax", "logsumexp"))
+_STEEP = 89.0
+"""exp() of that is infinite in float32."""
 NAMES = _GAMMAS | _INVERSES | _PRODUCTS | {_POWER}
 _NEAR, _END = 0.5, 2.0**-8
 _POWERS, _ENDS, _EACH = 5, 12, 3
@@ -41,12 +49,35 @@ def idle(name: str, args: Any, given: torch.Tensor) -> dict[str, bool]:
         return {ENDS: not bool((end < _END).any())}
     if name == _POWER and all(isinstance(one, torch.Tensor) for one in args[:2]):
         return {FACTOR: not bool(((args[0] == 0) & (args[1] == 0)).any())}  # it is one, and exp(0 * log(0)) is no number
+    if name in _SUMS_OF_EXPONENTIALS:
+        return {} if (steep := _are_steep(given, args[1])) is None else {STEEP: not steep}
     return {FACTOR: not bool((given == 0).any())} if name in _PRODUCTS else {}
+
+
+def _are_steep(given: torch.Tensor, axes: int | list[int]) -> bool | None:
+    """Whether some row falls between its halves by what exp() cannot bear, and one of several rises; None: it has no halves."""
+    axis = axes if isinstance(axes, int) else axes[-1] if axes else -1
+    if not given.dim() or given.shape[axis] < 2:
+        return None
+    first, later = (half.amax(axis) for half in given.tensor_split(2, axis))
+    step = (later - first)[first.isfinite() & later.isfinite()]
+    return bool((step < -_STEEP).any()) and (first.numel() == 1 or bool((step > _STEEP).any()))
 
 
 def are_deep(best: torch.Tensor, *, greatest: bool) -> bool:
     """Whether some row's greatest element is below all numbers that hide others, or its least one above them."""
     return bool((best < -DEPTH if greatest else best > DEPTH).any())
+
+
+def steepen(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let one half of each row, along any axis, lie so far below the other: now the first half, now the later one; zeros stay."""
+    if is_ordered(tensor) or memory_of(copy).numel() != copy.numel():
+        return
+    sunk = torch.zeros((), dtype=torch.bool, device=copy.device)
+    for axis, size in enumerate(copy.shape):
+        later = torch.arange(size, device=copy.device) >= (size + 1) // 2
+        sunk = sunk ^ later.reshape([-1 if at == axis else 1 for at in range(copy.dim())])
+    copy.copy_(torch.where(sunk & (copy != 0), copy - step, copy))
 
 
 def ways(idle: Collection[str]) -> Iterator[tuple[str, Callable[[torch.Tensor, torch.Tensor], None]]]:

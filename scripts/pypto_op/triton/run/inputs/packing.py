@@ -123,6 +123,29 @@ def same_layout(tensor: torch.Tensor) -> torch.Tensor:
     return memory.clone().as_strided(seen.size(), seen.stride(), before)
 
 
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a float of 8 bits as float32, of the same layout: PyTorch neither compares nor adds such. Others stay."""
+    if not tensor.is_floating_point() or tensor.element_size() > 1 or not tensor.numel():
+        return tensor
+    memory, before = memory_and_before(tensor)
+    return memory.float().as_strided(tensor.size(), tensor.stride(), before)
+
+
+def as_given(found: Any, inputs: Any) -> Any:
+    """Return inputs that were made of widened ones in the dtypes of the given ones."""
+    dtypes = iter([tensor.dtype for tensor in tensors_of(inputs)])
+    return map_tensors(found, lambda tensor: _narrowed(tensor, next(dtypes)))
+
+
+def _narrowed(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return what was widened in its own dtype; what is beyond its range comes to its end."""
+    if tensor.dtype is dtype or not tensor.numel():
+        return tensor.to(dtype)
+    end = torch.finfo(dtype).max
+    memory, before = memory_and_before(tensor)
+    return memory.clamp(-end, end).to(dtype).as_strided(tensor.size(), tensor.stride(), before)
+
+
 def on_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Return a tensor on the device, a copy with the same layout where it lies on another one: `to` would close gaps."""
     if tensor.device.type == device.type or not tensor.numel():

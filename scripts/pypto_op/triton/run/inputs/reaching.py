@@ -144,6 +144,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     shapes = {tensor.shape for tensor in tensors_of(inputs) if tensor.is_floating_point()}
     for shape in shapes if any(name.startswith(_ASKS_FOR_INFINITY) for name in idle) else ():
         yield f"{REACH} hidden {tuple(shape)}", partial(_changed, inputs, smaller.hiding(shape), scales=True)
+    for step in domains.STEPS if has(domains.STEEP) else ():
+        yield f"{REACH} steep {step:g}", partial(_changed, inputs, partial(domains.steepen, step))
     for name, write in domains.ways(idle):
         yield f"{WITHIN} {name}", partial(_changed, inputs, write, scales=True)
     yield from ((f"{WITHIN} {name}", bits) for name, bits in narrow.ways(inputs, idle))

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
-from pypto_op.triton.run.inputs.packing import map_tensors, memory_of, once, same_layout, tensors_of
+from pypto_op.triton.run.inputs.packing import as_given, map_tensors, memory_of, once, same_layout, tensors_of, widened
 
 UP, LOW, HIGH, FAR = "up", "low", "high", "far"
 MIDDLE, LESS = "middle", "less"
@@ -77,6 +77,12 @@ TOLD = {
 
 def skewed(inputs: Any, move: str = UP) -> Any | None:
     """Return inputs of the same layout, moved; None where there are none that can be."""
+    found = _skewed(map_tensors(inputs, widened), move)
+    return None if found is None else as_given(found, inputs)
+
+
+def _skewed(inputs: Any, move: str) -> Any | None:
+    """The same, where all floats are wide enough to compute with."""
     sides = [_side(tensor) for tensor in tensors_of(inputs)]
     if 0 not in sides and (move not in (LOW, *OF_FAR) or not {-1, 1} & {*sides}):
         return None
@@ -118,7 +124,8 @@ def of_one_sign(inputs: Any) -> str:
 
 def of_both_signs(inputs: Any) -> bool:
     """Whether a float input holds numbers of both signs."""
-    return any(tensor.is_floating_point() and bool((tensor > 0).any() and (tensor < 0).any()) for tensor in tensors_of(inputs))
+    floats = [widened(tensor) for tensor in tensors_of(inputs) if tensor.is_floating_point()]
+    return any(bool((tensor > 0).any() and (tensor < 0).any()) for tensor in floats)
 
 
 def larger(tensor: torch.Tensor, move: str = FAR) -> float:
@@ -158,7 +165,7 @@ def scaled(inputs: Any) -> tuple[Any, float]:
     ]
     factor = next((factor for factor in factors if factor >= 2.0), 1.0)
     left = iter(factors)
-    return map_tensors(inputs, lambda tensor: tensor * (factor if next(left) >= 2.0 else 1.0)), factor
+    return map_tensors(inputs, lambda tensor: tensor * factor if next(left) >= 2.0 else tensor), factor
 
 
 def follows_scale(before: Any, after: Any, factor: float) -> bool:
