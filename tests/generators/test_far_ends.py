@@ -95,3 +95,15 @@ def test_what_divides_is_least_beside_each_end_of_a_scalar(tmp_path: Path, said:
         low = 0.1 if "row_length" in str(said) else 0.5
         size = drawn["y"].norm(dim=-1) if low == 0.1 else drawn["y"]
         assert float(size.max()) <= 2.1 * low < float(drawn["x"].abs().max())
+
+
+def test_a_tensor_reaches_the_far_end_of_its_range_alone(tmp_path: Path) -> None:
+    """Sums of squares up to 1e9 were drawn up to 4e4: a kernel that held them at 65504 passed."""
+    ports = [tensor("x"), tensor("m2"), tensor("near")]
+    said = ["0 <= m2", "m2 <= 1e9", "-100 <= near", "near <= 100"]
+    ws = placed(tmp_path, ports, shape_constraints=said, supported_dtypes=["float32"])
+    cases = suite_cases.cases(gather(ws))
+    [case] = [case for case in cases if "_far_" in case["id"]]
+    drawn = made(ws, **case)
+    assert case["id"].startswith("L5_far_m2") and 5e8 < float(drawn["m2"].max()) <= 1e9 and float(drawn["m2"].min()) >= 0.0
+    assert float(drawn["x"].abs().max()) < 10.0 > float(drawn["near"].abs().max())

@@ -48,7 +48,7 @@ def test_labels_that_the_golden_ignores_are_in_cases_by_default_and_by_other_num
     shapes = {tuple(sizes.values()) for sizes in sources.p0_sizes()}
     assert {dtype for dtype, _ in usual} == {"float32", "bfloat16"} and len(usual) == len(set(usual)) == 2 * (1 + len(shapes))
     assert shapes < {shape for _, shape in usual}, "each of the request's, too"
-    assert {case["ignore_index"] for case in cases if "ignore_index" in case} == {-7, 1, 63}, (
+    assert {case["ignore_index"] for case in cases if "ignore_index" in case} == {-7, 0, 1, 63}, (
         "one that is a label too, and the last one"
     )
     assert all(case["draw_set"] == {"labels": case.get("ignore_index", -100)} for case in cases)

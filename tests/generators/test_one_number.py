@@ -38,6 +38,35 @@ def test_all_name_one_place_all_are_padding_and_all_counts_are_0(tmp_path: Path)
     assert any("slot_all_one" in case["id"] and case["shape"]["S"] == longest for case in cases)
 
 
+def test_counts_next_to_none_are_tried_among_others_and_alone(tmp_path: Path) -> None:
+    """A variance of one sample in all is divided by no sample, and a part of one sample may be taken for none."""
+    golden = "import torch\n\n\ndef op_golden(x, n):\n    return x / (n.sum() - 1).clamp(min=1)\n"
+    found: dict[str, list[tuple[int, int]]] = {}
+    for least in (0, 1):
+        ports = [tensor("x", shape=("S", "D")), tensor("n", "int32", ("S",))]
+        front = {"p0_shapes": [{"S": 40, "D": 32}], "dynamic_axes": ["S"], "shape_constraints": [f"{least} <= n <= 900"]}
+        ws = placed(tmp_path / str(least), ports, **front)
+        ws.golden.write_text(golden)
+        drawn = {case["id"]: made(ws, **case)["n"] for case in suite_cases.cases(gather(ws)) if case["id"].startswith("L3_n_")}
+        for name, n in drawn.items():
+            assert n.unique().tolist() == [0 if "least" in name and not least else 1], name
+            found.setdefault(name.removesuffix("_float32"), []).append((least, n.numel()))
+    assert {name: [least for least, _ in told] for name, told in found.items()} == {
+        "L3_n_all_least": [0, 1], "L3_n_all_1": [0], "L3_n_alone_1": [0],
+    }  # fmt: skip
+    assert found["L3_n_alone_1"] == [(0, 1)] and found["L3_n_all_1"][0][1] > 3
+
+
+def test_a_switch_is_tried_beside_counts_of_one(tmp_path: Path) -> None:
+    """Whether a variance is divided by n or by n - 1 does not show beside a million of samples."""
+    ports = [tensor("x", shape=("S", "D")), tensor("n", "int32", ("S",)), {"name": "less", "shape": [], "dtype": "int"}]
+    front = {"p0_shapes": [{"S": 40, "D": 32}], "dynamic_axes": ["S"], "default_params": {"less": 1}}
+    ws = placed(tmp_path, ports, shape_constraints=["0 <= n <= 1000000", "0 <= less <= 1"], **front)
+    ws.golden.write_text("import torch\n\n\ndef op_golden(x, n, less):\n    return x / (n.sum() - less).clamp(min=1)\n")
+    [case] = [case for case in suite_cases.cases(gather(ws)) if "of_ones" in case["id"]]
+    assert case["less"] == 0 and made(ws, **case)["n"].unique().tolist() == [1]
+
+
 def test_masks_borders_and_tables_are_left_to_cases_of_their_own(tmp_path: Path) -> None:
     for number, front in enumerate([{"input_ranges": {"slot": {"row_order": "rising"}}}, {"fixed_inputs": ["slot"]}]):
         ids = [case["id"] for case in suite_cases.cases(gather(_op(tmp_path / str(number), **front)))]

@@ -58,8 +58,8 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
 def test_few_steps_of_an_iteration_are_tried_beside_the_ends_of_float_scalars(tmp_path: Path) -> None:
     """Beside 20 steps nobody sees whether the sums of rows have their eps: all has converged."""
     sources = unseen("sinkhorn_split", tmp_path)
-    [case] = [case for case in suite_cases.cases(sources) if "_at_ends" in case["id"]]
-    assert (case["iters"], case["eps"]) == (2, 0.01) and whole_numbers.stays(sources, case, "iters")
+    ends = [case for case in suite_cases.cases(sources) if "_at_ends" in case["id"]]
+    assert [one["iters"] for one in ends if one["eps"] == 0.01 and whole_numbers.stays(sources, one, "iters")] == [2, 1]
     assert not [case["id"] for case in suite_cases.cases(unseen("cache_append", tmp_path / "other")) if "_at_ends" in case["id"]]
 
 

@@ -7,6 +7,7 @@ bits, a place that is written twice in a step, or a branch for "nothing so far" 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Mapping
 
 from pypto_op.documents import constraints
@@ -30,10 +31,24 @@ def add(maker: Maker) -> None:
         for turn, (word, number) in enumerate(_numbers(maker.sources, name, maker.ragged)):
             knobs = {RANGE: {name: [number, number + 1]}}
             maker.add(Level.L3, f"{name}_{word}", maker.ragged, dtype=dtypes[turn % len(dtypes)], knobs=knobs)
+    for turn, name in enumerate(counts(maker.sources)[:_MOST_TENSORS]):
+        _next_to_none(maker, name, dtypes[turn % len(dtypes)])
     for name in _of_distinct(maker.sources)[:_MOST_TENSORS]:
         knobs = {RANGE: {name: _last(maker.sources, name, maker.ragged)}}
         if knobs[RANGE][name]:
             maker.add(Level.L3, f"{name}_rows_alike", maker.ragged, dtype=dtypes[0], knobs=knobs)
+
+
+def _next_to_none(maker: Maker, name: str, dtype: str) -> None:
+    """Add counts that are all 1, and one alone that is: a variance of one sample is divided by the samples less one.
+
+    Such a count may be taken for none, too. A tensor without a dynamic axis has no shape in which one stands alone.
+    """
+    port = next(port for port in maker.sources.tensors if port.name == name)
+    alone = maker.sources.fitted(maker.base, dict.fromkeys(sorted(symbols_of(port) & set(maker.dynamic)), 1))
+    shapes = [("all_1", maker.ragged)] + [("alone_1", alone)] * (math.prod(port.sizes(alone)) == 1)
+    for word, sizes in shapes:
+        maker.add(Level.L3, f"{name}_{word}", sizes, dtype=dtype, knobs={RANGE: {name: [1, 2]}})
 
 
 def long(maker: Maker) -> None:
@@ -51,6 +66,15 @@ def long(maker: Maker) -> None:
             flags = {ZONE: dict.fromkeys(maker.sources.masks, "all")} if maker.sources.masks else {}
             if last := _last(maker.sources, name, longest):
                 maker.add(Level.L4, f"{name}_rows_alike_along_{axis}", longest, dtype=dtype, knobs={RANGE: {name: last}, **flags})
+
+
+def counts(sources: Sources) -> list[str]:
+    """Return the tensors whose range begins at 0, ends at a number and holds more than flags do: labels or counts."""
+    return [
+        name
+        for name in _free(sources)
+        if _value(sources.ranges[name][0], {}) == 0 and (_value(sources.ranges[name][1], {}) or 0) > 2
+    ]
 
 
 def wide(ranges: Mapping[str, tuple[str, str]]) -> list[str]:

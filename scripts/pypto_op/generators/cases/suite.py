@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pypto_op.generators.cases import (
     codes,
     empty_buffers,
+    far_values,
     leaning,
     lowest,
     meeting,
@@ -102,6 +103,7 @@ def _hurting(maker: Maker) -> None:
     sizes.primes(maker)
     values.zones(maker, Level.L5)
     values.beyond_half(maker)
+    far_values.add(maker)
     codes.add(maker)
     lowest.add(maker)
     values.specials(maker)

@@ -72,6 +72,7 @@ def scalars(maker: Maker) -> None:
         whole_numbers.add(maker, port.name)
     whole_numbers.together(maker)
     whole_numbers.few_at_ends(maker)
+    whole_numbers.beside_axes(maker)
 
 
 def _float_scalar(maker: Maker, name: str, scalar: Scalar) -> None:
@@ -214,19 +215,20 @@ def set_apart(maker: Maker) -> None:
 
 
 def _elsewhere(maker: Maker, tensor: str, number: str) -> None:
-    """Add the scalar that sets a number apart at -1, which stands for "none" where no index is negative, and at the last index.
+    """Add the scalar that sets a number apart at -1, "none" where no index is negative, at the last index, and at 0.
 
-    A kernel may count from the end, as Python does, or know small numbers only.
+    A kernel may count from the end, as Python does, or know small numbers only; a wrapper may take 0 for "not given".
     """
     low, high = maker.sources.ranges[tensor]
     beyond = constraints.value_of(expression(high) or ast.Constant(""), maker.ragged)
     if not low.lstrip("-").isdigit() or int(low) < 0 or beyond is None:
         return
-    none: Knobs = {number: -1}
-    for word, value, knobs in (("none", -1, none), ("last", beyond - 1, {number: beyond - 1, SET: {tensor: beyond - 1}})):
+    turns = {"none": (-1, ""), "last": (beyond - 1, ""), "zero": (0, widest(maker.sources))}  # named: others keep their dtype
+    for word, (value, dtype) in turns.items():
+        knobs: Knobs = {number: value} if word == "none" else {number: value, SET: {tensor: value}}
         legal = constraints.satisfied(maker.sources.spec.shape_constraints, {**maker.ragged, number: value})
         if legal and value != maker.sources.scalars[number]:
-            maker.add(Level.L3, f"{number}_{word}", maker.ragged, knobs=knobs)
+            maker.add(Level.L3, f"{number}_{word}", maker.ragged, dtype=dtype, knobs=knobs)
 
 
 def mixed(maker: Maker) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, golden_scan
+from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.knobs import ZONE
 from pypto_op.generators.cases import float_scalars
 from pypto_op.generators.cases.walks import REST
@@ -20,6 +21,8 @@ _LEAST_PAST, _MOST_PAST = 8, 512
 """Of the numbers that rows are made longer than: an attention holds the square of a row."""
 MOST_WHOLE = 1 << 20
 """The greatest value of a whole number that a case has: the golden may loop over it."""
+_FEW_PLACES = 16
+"""An axis that ends there counts taps, heads or experts; what is wider is a width."""
 _FAR_NUMBER, _FAR_ROW = 1089, 1155
 """A window of more than 1024, and a row that is longer by more than a tile."""
 _FAR = 1000
@@ -65,14 +68,16 @@ def together(maker: Maker) -> None:
 
 
 def few_at_ends(maker: Maker) -> None:
-    """Add each whole number one above its least beside the ends of all float scalars.
+    """Add each whole number at its least and one above beside the ends of all float scalars.
 
-    What an eps does in each step of an iteration is gone once that has converged, and at the first step it may not be there yet.
+    What an eps does in each step of an iteration is gone once that has converged, and at the first step it may not be there yet;
+    the branch of step 0 may forget a decay.
     """
     usual = float_scalars.scalars(maker)
     floats = {name: found[-1] for name, scalar in usual.items() if (found := scalar.ends())}
     for name in free(maker) if floats else ():
-        for number in _few(maker.sources, name, maker.ragged):
+        few = _few(maker.sources, name, maker.ragged)
+        for number in (*few, *(one - 1 for one in few)):
             knobs: dict[str, Any] = {**floats, name: number}
             if number != maker.sources.scalars[name] and _legal(maker.sources, {**maker.ragged, **knobs}):
                 dtypes = maker.sources.spec.supported_dtypes  # named, so that no other case changes its own
@@ -82,7 +87,8 @@ def few_at_ends(maker: Maker) -> None:
 def along(maker: Maker) -> None:
     """Add each whole number as nine tenths of the longest axis, and as more than all of it, on rows of that length.
 
-    A bound of a window shows on no shorter row.
+    A bound of a window shows on no shorter row. What says how many outputs there are is far below the row's length, too: a bound
+    on the rows that a tile reads shows where few outputs come of many.
     """
     sources = maker.sources
     for axis in maker.long:
@@ -93,6 +99,50 @@ def along(maker: Maker) -> None:
             if kept is not None and (kept[0] is not None or sources.whole_numbers[name] >= _LEAST_PAST):
                 _add_legal(maker, Level.L4, f"{name}_{number}_along_{axis}", longest, {name: number})
                 _add_legal(maker, Level.L4, f"{name}_beyond_{axis}", longest, {name: longest[axis] + REST})
+        for name in _of_outputs(maker):
+            for number in whole_ends(sources, name, longest)[1:-1]:
+                dtype = sources.spec.supported_dtypes[0]  # named, so that no other case changes its own
+                maker.add(Level.L4, f"{name}_{number}_along_{axis}", longest, dtype=dtype, knobs={name: number})
+
+
+def beside(maker: Maker, position: Mapping[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield a word and the whole numbers beside a switch in some position: all at their least, all at their greatest.
+
+    Those that are not legal together come one by one. `(size - 1)` is 0 where the switch and the least size meet.
+
+    Args:
+        maker: of the suite.
+        position: the switch and its value.
+    """
+    ends = {
+        name: found for name in free(maker) if name not in position and (found := whole_ends(maker.sources, name, maker.ragged))
+    }
+    for word, place in (("least", -1), ("greatest", 0)):
+        whole = {name: found[place] for name, found in ends.items()}
+        if whole and _legal(maker.sources, {**maker.ragged, **position, **whole}):
+            yield word, whole
+            continue
+        for name, number in whole.items():
+            if _legal(maker.sources, {**maker.ragged, **position, name: number}):
+                yield f"{name}_{number}", {name: number}
+
+
+def beside_axes(maker: Maker) -> None:
+    """Add fixed axes of a few places, such as taps, at both ends beside whole numbers there, each flag in either position.
+
+    How far a convolution reaches is the product of taps and dilation: a halo of a tile holds each alone. An even number of taps
+    has another middle, which shows without `causal` only.
+    """
+    few = {axis for axis, word, size in maker.named_ends if word == "greatest" and size <= _FEW_PLACES}
+    flags = [{name: not default} for name, default in maker.sources.scalars.items() if isinstance(default, bool)]
+    dtypes = maker.sources.spec.supported_dtypes  # named, so that no other case changes its own
+    for word, place, positions in (("least", -1, flags), ("greatest", 0, [{}, *flags])):
+        wanted = {axis: size for axis, end, size in maker.named_ends if end == word and axis in few}
+        sizes = maker.sources.fitted(maker.ragged, wanted)
+        ends = {name: found[place] for name in free(maker) if (found := whole_ends(maker.sources, name, sizes))}
+        for flag in positions if wanted and ends else ():
+            name = "_".join([*(f"{one}_{value}" for one, value in flag.items()), "axes", word]).lower()
+            _add_legal(maker, Level.L3, name, sizes, {**ends, **flag}, dtypes[0])
 
 
 def far(maker: Maker) -> None:
@@ -135,10 +185,17 @@ def free(maker: Maker) -> list[str]:
     return [name for name in sources.whole_numbers if name not in maker.base and name not in compared]
 
 
-def _add_legal(maker: Maker, level: Level, word: str, sizes: Sizes, knobs: Mapping[str, int]) -> None:
+def _of_outputs(maker: Maker) -> list[str]:
+    """Return the whole numbers that sizes of the module's outputs name: a target length, a stride."""
+    outputs = [port for module in maker.sources.interfaces.modules for port in module.outputs]
+    named = set().union(*(symbols_of(port) for port in outputs))
+    return [name for name in free(maker) if name in named]
+
+
+def _add_legal(maker: Maker, level: Level, word: str, sizes: Sizes, knobs: Mapping[str, int], dtype: str = "") -> None:
     changed = {name: value for name, value in knobs.items() if value != maker.sources.scalars.get(name)}
     if changed and _legal(maker.sources, {**sizes, **knobs}):
-        maker.add(level, word, sizes, knobs=changed)
+        maker.add(level, word, sizes, dtype=dtype, knobs=changed)
 
 
 def _with_shapes(maker: Maker, name: str, default: int) -> dict[int, Sizes]:

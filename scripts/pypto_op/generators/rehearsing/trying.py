@@ -16,7 +16,7 @@ import torch
 
 from pypto_op.documents import golden_scan, ranges
 from pypto_op.documents import spec as spec_document
-from pypto_op.documents.knobs import ALIKE, OFFSET, SCALE, ZONE
+from pypto_op.documents.knobs import ALIKE, OFFSET, RANGE, SCALE, ZONE
 from pypto_op.errors import ContractError
 from pypto_op.generators.cases.values import SEARCHED, WORST_SUM
 from pypto_op.generators.operator.indices import same
@@ -366,6 +366,10 @@ def _is_constant(outputs: Sequence[torch.Tensor]) -> bool:
 
 
 def _chooses_nothing(case: Case) -> bool:
-    """Whether flags choose nothing: a constant golden still tells a division of 0 by 0 there, and memory left as it was."""
-    zone = case.get(ZONE)
-    return isinstance(zone, Mapping) and not {"none", "one_row_none"}.isdisjoint(zone.values())
+    """Whether flags choose nothing, or whole numbers are all one, such as counts of 0.
+
+    A constant golden still tells a division of 0 by 0 there, and memory left as it was.
+    """
+    zone, drawn = case.get(ZONE), case.get(RANGE)
+    flags = isinstance(zone, Mapping) and not {"none", "one_row_none"}.isdisjoint(zone.values())
+    return flags or (isinstance(drawn, Mapping) and any(high - low == 1 for low, high in drawn.values()))
