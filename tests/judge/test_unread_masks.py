@@ -65,3 +65,40 @@ def test_a_mask_that_is_multiplied_by_leaves_out_no_nan():
     keep = torch.tensor([1, 0, 1, 0], dtype=torch.int32)
     found = planted(lambda x, keep: (x * keep.unsqueeze(-1)).round(), X, keep)
     assert "NaN" not in found, "0 times NaN is NaN in the golden, too"
+
+
+def squeezed(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Every second row of those that count."""
+    real = torch.arange(x.shape[1]).reshape(1, -1, 1) < lengths.reshape(-1, 1, 1)
+    return torch.where(real, x, 0.0)[:, ::2]
+
+
+def test_nan_lies_behind_lengths_and_not_among_real_rows_that_nothing_takes():
+    """A product with a matrix of weights multiplies such rows by 0."""
+    x, lengths = torch.linspace(-3.0, 3.0, 96).reshape(3, 8, 4), torch.tensor([8, 5, 2])
+    made = planted(squeezed, x, lengths)
+    behind = (torch.arange(8).reshape(1, -1) >= lengths.reshape(-1, 1)).unsqueeze(-1).expand(3, 8, 4)
+    assert torch.equal(made["NaN"][0].isnan(), behind)
+    skipped = (torch.arange(8) % 2 == 1).reshape(1, -1, 1) | behind
+    assert torch.equal(made["huge values"][0].abs() == 1e4, skipped), "huge values hide in no product with 0"
+
+
+@pytest.mark.parametrize("lengths", [torch.tensor([8, 5, 2]), torch.tensor([8, 8, 8])], ids=["zeros behind", "nothing behind"])
+def test_no_nan_lies_among_real_rows_where_none_may_lie_behind_them(lengths):
+    x = torch.linspace(-3.0, 3.0, 96).reshape(3, 8, 4)
+    x = torch.where(torch.arange(8).reshape(1, -1, 1) < lengths.reshape(-1, 1, 1), x, 0.0)
+    assert "NaN" not in planted(squeezed, x, lengths)
+
+
+def test_nan_lies_where_gradients_say_in_a_tensor_of_which_no_lengths_speak():
+    pages, table = torch.linspace(-3.0, 3.0, 32).reshape(4, 8), torch.tensor([2, 0])
+    made = planted(lambda pages, table: pages[table].sum(dim=0), pages, table)
+    assert torch.equal(made["NaN"][0].isnan().all(dim=1), torch.tensor([False, True, False, True]))
+
+
+def test_nan_lies_behind_lengths_and_under_flags_at_once():
+    x, lengths = torch.linspace(-3.0, 3.0, 24).reshape(3, 8), torch.tensor([8, 5, 2])
+    keep = torch.tensor([True, False, True])
+    made = planted(lambda x, n, keep: torch.where((torch.arange(8) < n[:, None]) & keep[:, None], x, 0.0), x, lengths, keep)
+    wanted = (torch.arange(8) >= lengths[:, None]) | ~keep[:, None]
+    assert torch.equal(made["NaN"][0].isnan(), wanted)

@@ -5,13 +5,18 @@ ordinary values it may pass: a product with a mask of zeros hides every number b
 with such values planted. The golden decides what is unread: its answer must stay the same to the bit, and what is planted
 must be legal for the input (SPEC.md's ranges; NaN only where SPEC.md speaks of NaN). A value that the golden multiplies by zero
 is read: NaN there is NaN in its answer. `padding` plants whole numbers.
+
+SPEC.md speaks of NaN behind lengths, or under flags. A golden that picks rows leaves others among the real ones, too, and a
+right kernel may multiply those by zero, as a product with a matrix of weights does. So NaN lies where lengths and flags say, and
+where gradients say in tensors alone of which neither says anything; huge values lie wherever the golden reads nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from pypto_op.errors import ContractError
 from pypto_op.judge.answers.references import References
@@ -30,6 +35,8 @@ HUGE = 1e4
 _LONGEST_LENGTHS = 1 << 16
 
 Check = Callable[[Sequence["Value"]], None]
+Masks: TypeAlias = "Sequence[torch.Tensor | None]"
+"""One per input: of a floating tensor, which elements may be unread."""
 
 
 def plantings(base: Answered, references: References, check: Check, ends: Ends, *, nan: bool) -> Iterator[tuple[str, Answered]]:
@@ -43,24 +50,29 @@ def plantings(base: Answered, references: References, check: Check, ends: Ends, 
     inputs = other_numbers(base.inputs, lambda one, two: _same(references.golden(one), references.golden(two)), ends)
     if _differ(inputs, base.inputs) and _legal(check, inputs):
         yield "other whole numbers", replace(base, inputs=inputs)
-    guesses = list(_guesses(base.inputs, references))
+    told, named = _by_gradients(base.inputs, references), list(_named(base.inputs))
+    planting = _Planting(base, references, check)
     for word, value in (("huge values", HUGE), ("NaN", float("nan"))) if nan else (("huge values", HUGE),):
-        planted = _planted(base, references, check, guesses, value)
+        planted = planting.named_first(named, told, value) if math.isnan(value) else planting.first([*told, *named], value)
         if _differ(planted, base.inputs):
             yield word, replace(base, inputs=planted)
 
 
-def _guesses(inputs: Sequence[Value], references: References) -> Iterator[list[torch.Tensor | None]]:
-    """Yield masks of elements that may be unread, one per input: by gradients, behind each list of lengths, by each mask.
+def _by_gradients(inputs: Sequence[Value], references: References) -> list[Masks]:
+    """Return one list of masks of elements that may be unread, one per input; none where there are no gradients.
 
     Gradients say nothing of what the golden rounds or compares: they are 0 where it is read, too.
     """
+    told = zip(references.unread(inputs), inputs, strict=False)
+    masks = [mask if _is_floating(value) and bool(mask.any()) else None for mask, value in told]
+    return [masks] if masks else []
+
+
+def _named(inputs: Sequence[Value]) -> Iterator[Masks]:
+    """Yield masks of elements that may be unread, one per input: behind each list of lengths, by each mask."""
     import torch
 
-    floating = [isinstance(value, torch.Tensor) and value.is_floating_point() for value in inputs]
-    told = references.unread(inputs)
-    if told:
-        yield [mask if is_float and bool(mask.any()) else None for mask, is_float in zip(told, floating, strict=True)]
+    floating = [_is_floating(value) for value in inputs]
     for lengths in inputs:
         if not isinstance(lengths, torch.Tensor) or lengths.dim() != 1 or lengths.dtype not in (torch.int32, torch.int64):
             continue
@@ -106,7 +118,7 @@ def _under(off: torch.Tensor, value: torch.Tensor, start: int) -> torch.Tensor |
 
 
 def _behind(lengths: torch.Tensor, value: Value) -> torch.Tensor | None:
-    """Return what lies behind the lengths along the axis after that of the lengths; None where no axis is theirs."""
+    """Return what lies behind the lengths along the axis after theirs, which may be nothing; None where no axis is theirs."""
     import torch
 
     assert isinstance(value, torch.Tensor)
@@ -116,35 +128,60 @@ def _behind(lengths: torch.Tensor, value: Value) -> torch.Tensor | None:
             rest = [1] * (value.dim() - axis - 2)
             places = torch.arange(size).reshape(1, size, *rest)
             mask = (places >= lengths.reshape(-1, 1, *rest)).expand(value.shape[axis:])
-            return mask.expand(value.shape) if bool(mask.any()) else None
+            return mask.expand(value.shape)
     return None
 
 
-def _planted(
-    base: Answered, references: References, check: Check, guesses: Sequence[Sequence[torch.Tensor | None]], value: float
-) -> list[Value]:
-    """Return the inputs with a value planted, with both signs, in every tensor of which the golden leaves some unread.
+@dataclass(frozen=True)
+class _Planting:
+    """Plants values, with both signs, where the golden leaves a tensor unread; the arguments are those of `plantings`."""
 
-    Args:
-        base, references, check: as for `plantings`.
-        guesses: lists of masks, one per input. Of each tensor, the first holds that is right of it.
-    """
+    base: Answered
+    references: References
+    check: Check
+
+    def first(self, guesses: Sequence[Masks], value: float) -> list[Value]:
+        """Return the inputs with a value in every tensor of which the golden leaves some unread: by the first mask that holds."""
+        inputs = list(self.base.inputs)
+        for place in range(len(inputs)):
+            alone = (self._with(inputs, place, masks[place], value) for masks in guesses)
+            inputs = next((made for made in alone if made is not None), inputs)
+        return inputs
+
+    def named_first(self, named: Sequence[Masks], told: Sequence[Masks], value: float) -> list[Value]:
+        """Return the same by all masks of `named` that hold, and by `told` where none does."""
+        inputs = list(self.base.inputs)
+        for place in range(len(inputs)):
+            mask: torch.Tensor | None = None
+            for masks in named:
+                if (one := masks[place]) is not None:
+                    more = one if mask is None else mask | one
+                    holds = not bool(more.any()) or self._with(inputs, place, more, value, plain=True) is not None
+                    mask = more if holds else mask
+            alone = (self._with(inputs, place, one, value) for one in ([mask] if mask is not None else [m[place] for m in told]))
+            inputs = next((made for made in alone if made is not None), inputs)
+        return inputs
+
+    def _with(
+        self, inputs: list[Value], place: int, mask: torch.Tensor | None, value: float, *, plain: bool = False
+    ) -> list[Value] | None:
+        """Return inputs with a value under a mask in one of them; None where the golden minds, or it is not legal.
+
+        `plain`: in the place of one number that lies there throughout, too; zeros behind a length may be a promise.
+        """
+        import torch
+
+        old = self.base.inputs[place]
+        if mask is None or not isinstance(old, torch.Tensor) or not bool(mask.any()) or not plain and _is_plain(old, mask):
+            return None
+        made = [*inputs[:place], _filled(old, mask, value), *inputs[place + 1 :]]
+        return made if _legal(self.check, made) and _same(self.references.golden(made), self.base.reference.native) else None
+
+
+def _is_floating(value: Value) -> bool:
     import torch
 
-    inputs = list(base.inputs)
-    for place, old in enumerate(base.inputs):
-        for masks in guesses:
-            mask = masks[place]
-            if mask is None or not bool(mask.any()):
-                continue
-            assert isinstance(old, torch.Tensor)
-            if _is_plain(old, mask):
-                continue  # zeros behind a length may be a promise
-            alone = [*inputs[:place], _filled(old, mask, value), *inputs[place + 1 :]]
-            if _legal(check, alone) and _same(references.golden(alone), base.reference.native):
-                inputs = alone
-                break
-    return inputs
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _differ(inputs: Sequence[Value], base: Sequence[Value]) -> bool:
