@@ -62,9 +62,7 @@ class LintContext:
 
 
 class Rule:
-    """Base of all rules. Subclasses carry a docstring with the headings of `HEADINGS`, in order."""
-
-    HEADINGS: ClassVar[tuple[str, ...]] = ("What it does", "Why", "Example", "Use instead", "Known limits")
+    """Base of all rules. Subclasses carry a docstring with the headings What it does, Why, Example, Use instead, Known limits."""
 
     id: ClassVar[str]
     name: ClassVar[str]

@@ -70,9 +70,6 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Where each command lies, and what it is for. `GROUP NAME` is a command that joins a group of a room below its own."""
 
-_GROUPS = ("bundle", "debug", "harness", "interfaces", "memory", "state", "tests", "triton")
-"""Those that are groups: a word that is no command may be one of theirs, and the modules of all others need not be loaded."""
-
 
 @functools.cache
 def _load(name: str) -> click.Command:
@@ -153,8 +150,8 @@ class _LazyGroup(click.Group):
             raise click.exceptions.NoSuchCommand(args[0], possibilities=known, ctx=ctx) from error
 
     def _members(self, ctx: click.Context, word: str) -> list[str]:
-        """Return the commands of groups that end in this word: `debug precision-compare`."""
-        groups = {name: self.get_command(ctx, name) for name in _GROUPS}
+        """Return the commands of groups that end in this word: `debug precision-compare`; no module of a command loads torch."""
+        groups = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return [f"{name} {word}" for name, group in groups.items() if isinstance(group, click.Group) and word in group.commands]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

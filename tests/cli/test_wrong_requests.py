@@ -7,10 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import pytest
 from tests import program
 from tests.calling import command
+
+from pypto_op import cli
 
 OPERATOR = str(Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm")
 PROBE = """
@@ -106,6 +110,13 @@ def test_it_costs_nothing(words: list[str], told: str, tmp_path: Path) -> None:
     said = [line for line in done.stderr.splitlines() if " s so far" not in line]
     assert len(said) == 1 and said[0].startswith("pypto-op"), "one line: what is wrong, and what to do"
     assert not list(tmp_path.iterdir()), "nothing was written"
+
+
+def test_a_command_of_any_group_is_named_with_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = click.Group("weather", commands=[click.Command("forecast")])
+    monkeypatch.setitem(sys.modules, "weather", SimpleNamespace(group=group))
+    monkeypatch.setitem(cli._COMMANDS, "weather", ("weather:group", "say what becomes of it"))
+    assert "Did you mean 'weather forecast'?" in command("forecast").stderr
 
 
 def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import click
 import pytest
 import yaml
+from tests.generators import few_cases
 from tests.judge.judging import Answer
 from tests.telling import told_lines
 
@@ -41,6 +42,7 @@ def test_a_self_test_draws_anew_where_sums_cancel_on_its_fresh_seed(
     bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On this seed one element of L5_huge is next to 0; `verify` leaves such a draw, and the self-test refused the suite."""
+    few_cases.keep(monkeypatch, '"L5_huge')
     assert call("harness", "new", bare.root).code == 0
     monkeypatch.setattr(selftest, "Known", functools.partial(Known, fresh=1176743819))
     report = json.loads(call("verify", bare.root, "--self-test", "--json").stdout)
@@ -107,7 +109,10 @@ def test_what_somebody_edited_is_kept(bare: OpWorkspace, call: Call) -> None:
     assert bare.runner.read_text() == runner_text()
 
 
-def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_the_case(bare: OpWorkspace, call: Call) -> None:
+def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_the_case(
+    bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_cases.keep(monkeypatch, "L3_N_one", '"huge"')
     bare.golden.write_text(
         "import torch\n\n\ndef chain_golden(x, y):\n"
         "    if x.shape[0] == 1:\n        raise ValueError(f'{x}')\n"
@@ -195,7 +200,8 @@ def test_a_level_whose_cases_overflow_gets_shorter_ones_that_still_are_long(bare
     assert len(level) == 2 and all(case["precision"] and case["shape"]["N"] > 64 for case in level)
 
 
-def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, call: Call) -> None:
+def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_cases.keep(monkeypatch, '"L3"', '"L4"')
     bare.golden.write_text(LIMITED.format(most=14))
     answer = call("harness", "new", bare.root)
     assert answer.code == 2
@@ -215,7 +221,10 @@ def chain_golden(x, y, pick, count, shift):
 """
 
 
-def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(bare: OpWorkspace, call: Call) -> None:
+def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(
+    bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_cases.keep(monkeypatch, '"shift":')
     data = yaml.safe_load(bare.interfaces.read_text())
     ports = {"pick": (["N"], "int32"), "count": (["N"], "int64"), "shift": ([], "int")}
     data["primary_inputs"] += [{"name": name, "shape": shape, "dtype": dtype} for name, (shape, dtype) in ports.items()]
@@ -230,8 +239,9 @@ def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(
 
 
 def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_the_others_keep_their_tolerance(
-    bare: OpWorkspace, call: Call
+    bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    few_cases.keep(monkeypatch, "L5_shift", "huge", "rising", each=4)
     bare.golden.write_text("def chain_golden(x, y):\n    return (x - x.mean(-1, keepdim=True)) * 2 + 0 * y\n")
     told = json.loads(call("harness", "new", bare.root, "--json").stdout)
     cases = {case["id"]: case for case in suite_document.load(bare.suite).cases}
@@ -264,7 +274,8 @@ def test_cases_that_are_left_out_for_one_reason_share_a_line() -> None:
     assert second == "left out L3_N_one: too short"
 
 
-def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:
+def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_cases.keep(monkeypatch, "cancellation_stress")
     bare.golden.write_text("def chain_golden(x, y):\n    return x - y\n")
     assert call("harness", "new", bare.root).code == 0
     cases = [case for case in suite_document.load(bare.suite).cases if "cancellation_stress" in case]
@@ -283,7 +294,10 @@ def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: 
     ],
     ids=["no-spec", "no-interfaces", "broken-yaml", "no-golden", "golden-raises"],
 )
-def test_bad_material_is_one_line(bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str) -> None:
+def test_bad_material_is_one_line(
+    bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_cases.keep(monkeypatch, each=1)
     spoil(bare)
     told = call("harness", "new", bare.root)
     lines = told_lines(told.stderr)

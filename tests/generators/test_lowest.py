@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from benchmarks import fresh, fresh_kernels
 from tests.calling import command
+from tests.generators import few_cases
 from tests.generators.test_draws import made, placed, tensor
+from tests.judge.judging import verify
 
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.operator.sources import gather
+from pypto_op.workspace import OpWorkspace
 
 OPS = Path(__file__).resolve().parents[2] / "examples" / "ops"
 SOFTMAX = "import torch\n\n\ndef op_golden(x):\n    return torch.softmax(x, dim=-1)\n"
@@ -42,46 +44,55 @@ DOUBLE = "def op_golden(x):\n    return x * 2.0\n"
 SOFTMIN = "import torch\n\n\ndef op_golden(x):\n    cost = x.float()\n    return torch.softmax((1.0 - cost) / 2.0, dim=-1)\n"
 
 
-def suite_of(op: str, folder: Path, only: str, turned: str = "") -> fresh_kernels.Kernel:
-    """Make an example's suite of the cases with a word in their id; return its kernel. The golden negates `turned`."""
+def suite_of(op: str, folder: Path, only: str, turned: str = "") -> OpWorkspace:
+    """Copy an example with its kernel, and make its suite of the cases with a word in their id. The golden negates `turned`."""
     root = folder / "custom" / op
-    for name in ("SPEC.md", "DESIGN.md", f"{op}_golden.py", "eval/module_interfaces.yaml"):
+    for name in ("SPEC.md", "DESIGN.md", f"{op}_golden.py", f"{op}_impl.py", "eval/module_interfaces.yaml"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(OPS / op / name, root / name)
     golden = root / f"{op}_golden.py"
     if turned:
         golden.write_text(golden.read_text().replace(turned, f"-{turned}"))
     assert command("harness", "new", "--no-rehearsal", root).code == 0
-    path = root / "eval" / "adversarial_suite.json"
-    document = json.loads(path.read_text())
+    ws = OpWorkspace.at(root)
+    document = json.loads(ws.suite.read_text())
     document = {**document, "cases": [case for case in document["cases"] if only in case["id"]], "raises": []}
-    path.write_text(json.dumps(document))
-    return fresh_kernels.Kernel("right", op, "the kernel", (OPS / op / f"{op}_impl.py").read_text())
+    ws.suite.write_text(json.dumps(document))
+    assert document["cases"]
+    return ws
+
+
+def accepted(ws: OpWorkspace, text: str) -> bool:
+    """Whether the suite takes a kernel."""
+    ws.impl.write_text(text)
+    status = verify(ws.root).report["status"]
+    assert status in ("PASS", "FAIL"), status
+    return status == "PASS"
 
 
 @pytest.mark.sim
 @pytest.mark.slow
 @pytest.mark.parametrize(("op", "starts"), [("softmax", (-1e9, -1e30)), ("flash_attention_fwd", (-1e9,))])
 def test_a_maximum_that_begins_too_high_is_refused(op: str, starts: tuple[float, ...], tmp_path: Path) -> None:
-    right = suite_of(op, tmp_path, "lowest")
+    ws = suite_of(op, tmp_path, "lowest")
+    right = ws.impl.read_text()
     for start in ("-3.4028234663852886e38", *map(str, starts)):
-        text = right.text.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
-        row = fresh.judged(op, tmp_path / "custom" / op, fresh_kernels.Kernel("right", start, "", text))
-        assert (row["status"] == "PASS") is (text == right.text), (start, row)
+        text = right.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
+        assert accepted(ws, text) is (text == right), start
 
 
 @pytest.mark.sim
 @pytest.mark.slow
 def test_a_maximum_of_what_is_taken_away_is_tried_below_its_beginning(tmp_path: Path) -> None:
     """A softmax of costs: each row that lay far below zero lay far above it for the maximum."""
-    right = suite_of("softmax", tmp_path, "highest", turned="x.to(wide)")
+    ws = suite_of("softmax", tmp_path, "highest", turned="x.to(wide)")
+    right = ws.impl.read_text()
     for start in ("-3.4028234663852886e38", "-1e9", "-1e30"):
-        text = right.text.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
+        text = right.replace("LOWEST = -3.4028234663852886e38", f"LOWEST = {start}")
         wide = "x_tile if dtype == pypto.DT_FP32 else pypto.cast(x_tile, pypto.DT_FP32)"
         assert wide in text
         text = text.replace(wide, f"({wide}) * -1.0")
-        row = fresh.judged("softmax", tmp_path / "custom" / "softmax", fresh_kernels.Kernel("right", start, "", text))
-        assert (row["status"] == "PASS") is (start == "-3.4028234663852886e38"), (start, row)
+        assert accepted(ws, text) is (start == "-3.4028234663852886e38"), start
 
 
 def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path) -> None:
@@ -104,8 +115,9 @@ def test_only_what_may_lie_so_low_and_is_compared_gets_such_rows(tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("squared", ["x * x", "x.square()", "x * x.abs() * x.sign()", "torch.stack([x, x]).prod(0)"])
-def test_no_such_rows_where_the_golden_itself_overflows(squared: str, tmp_path: Path) -> None:
+def test_no_such_rows_where_the_golden_itself_overflows(squared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row's norm is infinite there, so the golden answers zeros: as no rounding would, a right quantisation was refused."""
+    few_cases.keep(monkeypatch, "lowest")
     ws = placed(tmp_path, [tensor("x")])
     ws.golden.write_text(NORM.format(squared=squared))
     contract = yaml.safe_load(ws.interfaces.read_text())

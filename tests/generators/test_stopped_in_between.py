@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests import program
 from tests.judge.judging import Answer
 
 from pypto_op.documents import together
@@ -57,9 +58,7 @@ def test_at_each_moment_all_is_old_or_all_is_new_or_it_is_told(bare: OpWorkspace
     while code == -9:
         make_old(bare)
         moment += 1
-        code = subprocess.run(
-            [sys.executable, "-c", KILLED, str(moment), str(bare.root)], capture_output=True, check=False
-        ).returncode
+        code = program.with_torch("-c", KILLED, moment, bare.root).returncode
         seen.add(old(bare))
         if len(set(old(bare))) == 2:
             halves += 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests import quickly
 from tests.calling import command
+from tests.generators import few_cases
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.judge.answers import measured
@@ -85,34 +86,32 @@ def _forged(ws: OpWorkspace) -> None:
     record(ws).write_text(json.dumps(kept))
 
 
+def _seed(ws: OpWorkspace) -> None:
+    text = ws.suite.read_text()
+    ws.suite.write_text(text.replace('"seed": 42', '"seed": 43'))
+    assert ws.suite.read_text() != text
+
+
 @pytest.mark.slow
-def test_the_second_self_test_measures_its_fresh_draws_only(ws: OpWorkspace, asked: Asked) -> None:
+def test_the_second_self_test_measures_its_fresh_draws_only_and_what_is_not_the_same_again(ws: OpWorkspace, asked: Asked) -> None:
+    """One first self-test for all: each change is asked of the record that the step before it left."""
     first = self_test(ws, asked)
     text = record(ws).read_text()
     second = self_test(ws, asked)
     assert not first & second and len(second) < len(first)
     assert record(ws).read_text() == text, "a draw that nobody sees again is not kept"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [_golden, _policy, _forged], ids=["golden", "policy", "forged"])
-def test_what_is_not_the_same_is_measured_again(ws: OpWorkspace, asked: Asked, change: Callable[[OpWorkspace], None]) -> None:
-    first = self_test(ws, asked)
-    change(ws)
+    for change in (_forged, _golden, _policy):
+        change(ws)
+        again = self_test(ws, asked)
+        assert len(again) == len(first) and first & again, f"{change.__name__}: the same inputs, asked of the golden again"
+    _seed(ws)
     again = self_test(ws, asked)
-    assert len(again) == len(first) and first & again, "the same inputs, asked of the golden again"
+    assert len(again) == len(first) and not first & again, "other inputs"
 
 
 @pytest.mark.slow
-def test_other_inputs_are_measured_again(ws: OpWorkspace, asked: Asked) -> None:
-    first = self_test(ws, asked)
-    ws.suite.write_text(ws.suite.read_text().replace('"seed": 42', '"seed": 43'))
-    again = self_test(ws, asked)
-    assert len(again) == len(first) and not first & again
-
-
-@pytest.mark.slow
-def test_the_self_test_takes_what_the_harness_measured(ws: OpWorkspace, asked: Asked) -> None:
+def test_the_self_test_takes_what_the_harness_measured(ws: OpWorkspace, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_cases.keep(monkeypatch)
     done = command("harness", "new", str(ws.root), "--force")
     assert done.code == 0, done.stderr
     harness = set(asked)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.telling import told_lines
 
-from pypto_op.review.call_sites import extract_calls_from_source
+from pypto_op.review.call_sites import extract_calls
 from pypto_op_lint.source import UnreadableSource
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,14 +111,18 @@ def test_bad_input_is_one_line_and_its_exit_code(content: bytes | None, code: in
         ("\ufeffimport pypto\r\npypto.exp(x)\r\n", ["pypto.exp"]),
     ],
 )
-def test_names_are_resolved_by_scope(source: str, calls: list[str]) -> None:
-    assert [site.call for site in extract_calls_from_source(source.encode())] == calls
+def test_names_are_resolved_by_scope(source: str, calls: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_bytes(source.encode())
+    assert [site.call for site in extract_calls(file)] == calls
 
 
 @given(st.text(max_size=80))
-def test_any_text_either_parses_or_is_refused(text: str) -> None:
+def test_any_text_either_parses_or_is_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.py"
+    file.write_bytes(f"import pypto\n{text}".encode())
     try:
-        sites = extract_calls_from_source("import pypto\n" + text)
+        sites = extract_calls(file)
     except UnreadableSource:
         return
     assert sites == sorted(sites)

@@ -17,7 +17,7 @@ import libcst as cst
 
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.parsing import parse_file
-from pypto_op_lint.source import SourceText, decode, normalised, read_source
+from pypto_op_lint.source import read_source
 from pypto_op_lint.tree import Tree
 
 Kind = Literal["attr", "short_import"]
@@ -45,20 +45,7 @@ def extract_calls(path: Path) -> list[CallSite]:
     Raises:
         UnreadableSource: it is missing, no text, or no Python.
     """
-    return _of_source(read_source(path))
-
-
-def extract_calls_from_source(source: bytes | str) -> list[CallSite]:
-    """Return the pypto calls in a module's source, sorted by position.
-
-    Raises:
-        UnreadableSource: it is no text, or no Python.
-    """
-    return _of_source(decode(source) if isinstance(source, bytes) else normalised(source))
-
-
-def _of_source(source: SourceText) -> list[CallSite]:
-    return calls_of(Facts(Tree(parse_file(source.text))))
+    return calls_of(Facts(Tree(parse_file(read_source(path).text))))
 
 
 def calls_of(facts: Facts) -> list[CallSite]:
