@@ -8,9 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.calling import command
 
-from pypto_op import cli
 from pypto_op.bundle import command_page
 from pypto_op.cli import root
 
@@ -29,14 +27,12 @@ def test_every_result_can_be_had_as_json(words: str) -> None:
     assert any("--json" in option.opts for option in LEAVES[words].params), words
 
 
-def test_a_word_that_is_no_command_loads_the_groups_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A typo is told at once: each module of a command costs its import."""
-    groups = {words.partition(" ")[0] for words in LEAVES if " " in words}
-    loaded: list[str] = []
-    load = cli._load
-    monkeypatch.setattr(cli, "_load", lambda name: loaded.append(name) or load(name))
-    assert command("nosuch").code == 2
-    assert {name.partition(" ")[0] for name in loaded} == groups
+def test_a_word_that_is_no_command_is_told_without_torch() -> None:
+    """A typo is told at once: torch takes seconds to load."""
+    asked = "import sys, contextlib\nfrom pypto_op.cli import main\nwith contextlib.suppress(SystemExit): main(['nosuch'])\n"
+    asked += "sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "nosuch" in done.stderr
 
 
 def test_an_action_of_the_state_machine_takes_its_own_flags_alone() -> None:
