@@ -12,8 +12,9 @@ from tests.triton import lab
 from pypto_op.backends.base import Limits
 from pypto_op.triton.run import ahead
 from pypto_op.triton.run.inputs import skewed
-from pypto_op.triton.run.processes.sessions import TaskSession
+from pypto_op.triton.run.processes.sessions import TaskSession, Told
 from pypto_op.triton.run.setup.targets import choose
+from pypto_op.vocabulary import Outcome
 
 SEED = 5
 
@@ -102,3 +103,20 @@ def test_a_large_case_is_asked_for_alone(tmp_path: Path, monkeypatch: pytest.Mon
     asked.clear()
     monkeypatch.setattr(ahead, "_MOST_BYTES", 8 * 64 * 4)
     assert lab.verify(project)["status"] == "PASS" and asked and not any(asked)
+
+
+def test_a_case_that_was_asked_for_ahead_in_vain_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the former case there may be too little memory: the passes are made all the same."""
+    kept = TaskSession.case
+    moves: list[str] = []
+
+    def case(self: TaskSession, index: int, seed: int, **how: object) -> object:
+        if how.get("holds"):
+            raise Told("OutOfMemory", "the process was ended", Outcome.OUT_OF_MEMORY)
+        moves.append(str(how.get("move", "")))
+        return kept(self, index, seed, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TaskSession, "case", case)
+    result = lab.verify(lab.folder(tmp_path, lab.EXPO, lab.impl("return run(exp_kernel, x)", kernels=lab.EXP_KERNEL)))
+    assert result["status"] == "PASS" and {skewed.LOW, skewed.HIGH, skewed.FAR} <= {*moves}
+    assert not any("the reference failed when its inputs were moved" in line for line in result["caveats"])

@@ -51,11 +51,11 @@ class Ahead:
         Raises:
             ReferenceFailed: the reference failed, or there is no such case any more.
         """
-        if self._task.ahead is not None:
-            if self._next == step:
-                found, self._next, self._task.ahead = self._task.ahead, None, None
-                return cast(Found, found.result())
-            self.forget()
+        if (asking := self._task.ahead) is not None:
+            if self._next == step and asking.exception() is None:
+                self._next = self._task.ahead = None
+                return cast(Found, asking.result())
+            self.forget()  # beside the former case there may have been too little memory
         self._run.tighten(self._task)
         return self._ask(step, holds=False)
 
