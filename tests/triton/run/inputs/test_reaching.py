@@ -272,3 +272,12 @@ def test_a_least_scale_is_met_by_rows_below_it_and_not_by_zeros_alone() -> None:
     ((_, (moved,)), *_) = reaching.reaching([NORMAL], {"clamp (lower) in line 3": False})
     rows = moved.abs().amax(-1)
     assert bool(((rows > 0) & (rows < 1e-5)).any()) and bool((rows == 0).any())
+
+
+def test_a_count_of_nothing_is_reached_in_one_tensor_before_both_hold_one_value() -> None:
+    """Then an edge leaves a node that none reaches; with one value throughout, nothing names such a node."""
+    ends = [torch.cat([torch.arange(10), torch.tensor([3, 0, 4, 1, 5, 0, 2, 6])]) for _ in range(2)]
+    idle = {"eq in line 8": False, "eq (a small count) in line 8": True, "masked_fill in line 8": False}
+    names = [name for name, _ in reaching.reaching([torch.randn(10, 4), *ends], idle, lambda: [])]
+    assert "within of one value" not in names
+    assert names.index("within missing 2") < names.index("within once")

@@ -166,8 +166,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE, sides.LOWER, sides.UPPER) and count > 1 else ():
         for kind, sign in (("close", 1), ("opposite", -1)):
             yield f"{WITHIN} {kind} {target}", partial(_equalled, inputs, target, 1.0, near=sign)
-    for kind, make in signed.WAYS.items() if whole else ():
-        yield f"{WITHIN} {kind}", partial(make, inputs)
+    others = any(among for name, among in idle.items() if f"({sides.COUNT})" not in name)  # whole numbers that nobody counts
+    yield from ((f"{WITHIN} {kind}", partial(make, inputs)) for kind, make in signed.WAYS.items() if others)
     if has(sides.LOWER, sides.UPPER):
         yield f"{WITHIN} ends", partial(signed.at_ends, inputs)
     for step in _HALVES if has(sides.HALF) else ():
@@ -177,6 +177,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{WITHIN} missing {target}", partial(signed.without_least, inputs, target)
     if not alone:
         yield f"{WITHIN} missing", partial(signed.without_least, inputs)
+    yield from ((f"{WITHIN} {kind}", partial(make, inputs)) for kind, make in signed.GROUPS.items() if whole)
 
 
 def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[tuple[str, Callable[[], Any | None]]]:

@@ -227,8 +227,11 @@ WAYS: dict[str, Callable[[Any], Any | None]] = {
     "below zero": partial(of_sign, sign=-1),
     "alike": alike,
     "of one value": of_one_value,
+}
+"""By name: what changes inputs so."""
+GROUPS: dict[str, Callable[[Any], Any | None]] = {
     "once": partial(lone, times=1),
     "two of one": partial(lone, times=2),
     "twice": twice,
 }
-"""By name: what changes inputs so."""
+"""The same of groups and keys, which come after `without_least`: an edge still names the node that is empty then."""
