@@ -28,6 +28,8 @@ CALLS = {
     "its derivative": (lambda x: torch.digamma(x), EVEN + 2, domains.NEAR),
     "an inverse": (lambda x: torch.erfinv(x), EVEN * 1.8 - 0.9, domains.ENDS),
     "an inverse of probabilities": (lambda x: torch.special.ndtri(x), EVEN * 0.9 + 0.05, domains.ENDS),
+    "a power less one": (lambda x: torch.expm1(x), EVEN + 0.2, domains.NEARLY),
+    "a logarithm beside one": (lambda x: torch.log1p(x), EVEN + 0.2, domains.NEARLY),
     "a product": (lambda x: x.prod(-1), EVEN + 0.5, domains.FACTOR),
     "a running product": (lambda x: x.cumprod(-1), NORMAL, domains.FACTOR),
 }

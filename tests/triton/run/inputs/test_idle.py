@@ -99,6 +99,8 @@ BESIDE = "add (beside a small number), add (guard of zero)"
      (lambda: (NORMAL @ EVEN.T) > 0, "gt (zero against zero)"), (lambda: (NORMAL * 0) > 0, "gt"),
      (lambda: F.max_pool1d(EVEN.gt(0.5) * 0.5, 2), "max_pool2d_with_indices (one sign)"),
      (lambda: F.max_pool1d(EVEN * EVEN.gt(0.4), 2), "max_pool2d_with_indices (one sign), max_pool2d_with_indices (ties)"),
+     (lambda: (NORMAL[:, :, None] - NORMAL[:, None]).sign(), "sign (twice in a row)"),
+     (lambda: (NORMAL[:, :, None] - NORMAL[:, None]) * (EVEN[:, :, None] - EVEN[:, None]) > 0, "gt (twice in a row)"),
      (lambda: (EVEN - NORMAL).abs() > 0.1, ""), (lambda: (EVEN - NORMAL).abs() < 1e-6, "lt, lt (close)"),
      (lambda: EVEN.asin(), "asin (lower)"), (lambda: torch.linalg.det(NORMAL[:8, :8]), "linalg_det (zero)"),
      (lambda: (EVEN + 1).cummax(1), "cummax (one sign), cummax (ties)"),

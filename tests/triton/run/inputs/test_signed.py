@@ -72,6 +72,32 @@ def test_elements_are_close_in_parts_of_themselves() -> None:
     assert float(parts.min()) < 1e-6 and float((parts < 0.4).float().mean()) > 0.6
 
 
+def test_short_whole_numbers_are_their_least_in_two_tensors_at_once() -> None:
+    short = torch.randint(-900, 900, (2, 70), generator=DRAWS).to(torch.int16)
+    one, two = _ways([*short], "clamp (upper) in line 3")["within limits"]
+    for first, second in ((-32768, -32768), (32767, 32767), (32767, -32768)):
+        assert bool(((one == first) & (two == second)).any())
+    assert "within limits" not in _ways([short.int(), NORMAL], "clamp (upper) in line 3"), "those wrap around elsewhere"
+
+
+def test_rows_have_no_label() -> None:
+    grades = torch.randint(2, 6, (5, 14), generator=DRAWS)
+    for key in ("eq in line 3", "clamp_min (lower) in line 3"):
+        _, found = _ways([OTHER, grades], key)["within rows of the least"]
+        assert bool((found[::2] == 2).all()) and torch.equal(found[1::2], grades[1::2])
+    assert signed.rows_of_least([torch.stack([torch.randperm(9, generator=DRAWS) for _ in range(4)])]) is None
+
+
+def test_unit_vectors_are_alike_and_opposite_as_whole_rows() -> None:
+    units, others = NORMAL / NORMAL.norm(dim=-1, keepdim=True), OTHER / OTHER.norm(dim=-1, keepdim=True)
+    one, two = _ways([units, others], "gt in line 3")["within same rows"]
+    assert torch.equal(one, units) and torch.equal(two[::4], units[::4]) and torch.equal(two[1::4], -units[1::4])
+    shares = EVEN.softmax(-1)
+    (_, two) = _ways([shares, shares.flip(0)], "gt in line 3")["within same rows"]
+    assert bool((two > 0).all()) and torch.allclose(two.sum(-1), torch.ones(12))
+    assert "within same rows" not in _ways([NORMAL, OTHER[:, :9]], "gt in line 3")
+
+
 def test_each_of_two_tensors_is_zero_where_the_other_is_not() -> None:
     one, two = _ways([NORMAL, OTHER], "where in line 3")["within zero"]
     first, second = (one == 0).all(1), (two == 0).all(1)

@@ -18,7 +18,9 @@ from pypto_op.triton.run.inputs.packing import memory_of
 NEAR, ENDS, FACTOR, DEEP = "near to zero", "beside its ends", "factor of zero", "beyond all hiding"
 STEEP = "steep rows"
 """Of a softmax: a row whose later half lies below the first by more than exp() can bear, and one where it lies above."""
-SIDES = (NEAR, ENDS, FACTOR, DEEP, STEEP)
+NEARLY = "nearly zero"
+"""Of what is made for such numbers: `log(1 - exp(-x))` is infinite there, and `log(-expm1(-x))` is not."""
+SIDES = (NEAR, ENDS, FACTOR, DEEP, STEEP, NEARLY)
 STEPS = (128.0, 2048.0)
 """So far below the rest half of each row lies then: the second where a temperature divides."""
 DEPTH = 2.0**17
@@ -29,11 +31,12 @@ _GAMMAS = frozenset(("lgamma", "digamma", "polygamma"))
 _INVERSES = frozenset(("erfinv", "special_ndtri"))
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _POWER = "pow"
+_PRECISE = frozenset(("expm1", "log1p"))
 _SUMS_OF_EXPONENTIALS = frozenset(("_softmax", "_log_softmax", "logsumexp"))
 _STEEP = 89.0
 """exp() of that is infinite in float32."""
-NAMES = _GAMMAS | _INVERSES | _PRODUCTS | {_POWER}
-_NEAR, _END = 0.5, 2.0**-8
+NAMES = _GAMMAS | _INVERSES | _PRODUCTS | _PRECISE | {_POWER}
+_NEAR, _END, _NEARLY = 0.5, 2.0**-8, 2.0**-20
 _POWERS, _ENDS, _EACH = 5, 12, 3
 """So many powers of two stand in turn, before zero and before an end; every third element is beside an end."""
 
@@ -42,6 +45,8 @@ def idle(name: str, args: Any, given: torch.Tensor) -> dict[str, bool]:
     """Return by side of an operator of `NAMES` whether a call never came to it; `given`: its first tensor."""
     if not given.is_floating_point():
         return {}
+    if name in _PRECISE:
+        return {NEARLY: not bool(((given != 0) & (given.abs() < _NEARLY)).any())}
     if name in _GAMMAS:
         return {NEAR: not bool(((given > 0) & (given < _NEAR)).any())}
     if name in _INVERSES:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import COPIES, DispatchMode, place_in
-from pypto_op.triton.run.inputs import domains, grids, narrow, pairs, sides
+from pypto_op.triton.run.inputs import domains, grids, narrow, pairs, sides, turns
 from pypto_op.triton.run.inputs.packing import address, tensors_of
 
 _CHANGES = frozenset(("maximum", "minimum", "where", "masked_fill", "nan_to_num"))
@@ -35,6 +35,7 @@ None: they always leave out that one.
 _WATCHED = frozenset((
     *_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.COMPARES, *sides.VALUES, *narrow.SIGNS, *narrow.SAMPLERS,
 ))  # fmt: skip
+Pair = tuple[torch.Tensor, torch.Tensor]
 _SAYS = "ignore_index"
 """A kernel need not know the usual value to ignore, but where the task says this."""
 _NAN = "nan_to_num"
@@ -70,7 +71,8 @@ class Idle(DispatchMode):
         self._orders: list[tuple[torch.Tensor, int, torch.Tensor, bool]] = []  # places, axis, elements, whether those were drawn
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
-        self._apart: set[int] = set()  # memory of differences of what was drawn, and of their absolute values
+        self._apart: dict[int, list[Pair]] = {}  # by memory of a difference of what was drawn: what it is the difference of
+        self._turns = turns.Turns()
         self._grid: set[int] = set()  # and memory that would hold no rounding, were all drawn elements multiples of a half
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -81,11 +83,12 @@ class Idle(DispatchMode):
         self.picks = self.picks or plain in sides.PICKS
         copies = name != plain and plain in _WATCHED
         halves = grids.keeps_halves(plain, args) and any(self._is_exact(value) for value in args)
-        apart = self._is_apart(plain, args)
+        apart = self._apart_in(plain, args)
         grid = grids.keeps_grid(plain, args) and all(self._is_on_grid(value) for value in grids.of_grid(plain, args))
         given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         out = func(*args, **(kwargs or {}))
         self._note_looks(plain, [args, kwargs or {}], out)
+        self._note_turns(name, args, out)
         if plain in sides.NAMED:
             self._named += tensors_of(out)[-1:]
         self._keep_made(plain, given, out, exact=halves, grid=grid, apart=apart)
@@ -102,6 +105,8 @@ class Idle(DispatchMode):
             self._note_values(called, plain, args, given[0], tensors_of(out), free=sides.is_unordered(plain, kwargs or {}))
         if plain in sides.ORDERS:
             self._note_order(called, plain, args, given, out)
+        if plain in sides.ASK_SIGNS:
+            self._note_signs(called, args, given[0])
         if plain in sides.COMPARES and len(given) == 2:
             self._note_pair(called, plain, given)
         if plain in sides.COUNTED and len(given) == 1 and not self._is_as_given(given[0]):
@@ -161,8 +166,20 @@ class Idle(DispatchMode):
             self._note(f"{called} ({sides.AT})", grids.is_never_at(given[0], args[1]), whole=False)
         if len(given) == 1 and args[1] == 0 and given[0].is_floating_point() and not self._is_drawn(given[0]):
             self._note(f"{called} ({sides.NOTHING})", not bool((given[0] == 0).any()), whole=False)  # of a row of zeros
-        if address(given[0]) in self._apart:
+        if self._apart.get(address(given[0])) and given[0].is_floating_point():
             self._note(f"{called} ({sides.CLOSE})", pairs.is_never_close(name, given[0], out), whole=False)
+
+    def _note_signs(self, called: str, args: Any, given: torch.Tensor) -> None:
+        """Note whether a difference of drawn elements, whose sign is asked for, never was that of two equal ones of a row."""
+        by_zero = len(args) < 2 or (type(args[1]) in (int, float) and args[1] == 0)
+        for one, other in self._apart.get(address(given), []) if by_zero else []:
+            self._note(f"{called} ({sides.TWICE})", pairs.is_never_twice(one, other), whole=not one.is_floating_point())
+
+    def _note_turns(self, name: str, args: Any, out: Any) -> None:
+        """Note whether an operator in a loop returned what it had returned a turn before."""
+        place = (name, *place_in(self._path))
+        for side, idle in self._turns.note(place, args, out, writes=name.endswith("_")):
+            self._note(f"{name.strip('_')} ({side})", idle, whole=not out.is_floating_point())
 
     def _note_looks(self, name: str, given: Any, out: Any) -> None:
         """Note whether an operator is given places of elements that an order returned; a copy of them is no use."""
@@ -199,7 +216,7 @@ class Idle(DispatchMode):
             found += [(position, axis, elements, drawn)] if output.shape == places.shape else []
         return found
 
-    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, **kinds: bool) -> None:
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any, apart: list[Pair], **kinds: bool) -> None:
         """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
         alike = len({tensor.is_floating_point() for tensor in (*given, *tensors_of(out))}) == 1
         if name in COPIES and alike and all(map(self._is_as_given, given)):
@@ -207,8 +224,9 @@ class Idle(DispatchMode):
             return
         made = {*map(address, tensors_of(out))} - {*map(address, given)}
         self._made |= made
-        for kind, memory in (("exact", self._exact), ("grid", self._grid), ("apart", self._apart)):
+        for kind, memory in (("exact", self._exact), ("grid", self._grid)):
             (memory.update if kinds[kind] else memory.difference_update)(made)
+        self._apart |= dict.fromkeys(made, apart)
 
     def _is_exact(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
@@ -216,12 +234,13 @@ class Idle(DispatchMode):
     def _is_on_grid(self, value: Any) -> bool:
         return not isinstance(value, torch.Tensor) or self._is_drawn(value) or address(value) in self._grid
 
-    def _is_apart(self, name: str, args: Any) -> bool:
-        """Whether an operator returns the difference of two drawn tensors, or its absolute values."""
+    def _apart_in(self, name: str, args: Any) -> list[Pair]:
+        """Return of what an operator returns the difference, its absolute value or sign, or a product of such; [] for else."""
         tensors = [value for value in args if isinstance(value, torch.Tensor)]
         if name == "sub":
-            return len(tensors) == 2 and all(map(self._is_drawn, tensors))
-        return name == "abs" and address(tensors[0]) in self._apart
+            return [(tensors[0], tensors[1])] if len(tensors) == 2 and all(map(self._is_as_given, tensors)) else []
+        known = [self._apart.get(address(tensor), []) for tensor in tensors] if name in pairs.KEEP_SIGNS else []
+        return [pair for of_one in known for pair in of_one] if known and all(known) else []
 
     def _is_drawn(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
@@ -278,11 +297,14 @@ class Idle(DispatchMode):
 
 def told(idle: Collection[str]) -> list[str]:
     """Return what to say of operators that were idle in every pass; no task needs overflows, or zeros for their own sake."""
-    named = sorted(key for key in idle if not any(f"({side})" in key for side in sides.NEEDLESS))
+    named = sorted(key for key in idle if not any(f"({side})" in key for side in (*sides.NEEDLESS, *turns.SIDES)))
     if not named:
-        return []
+        return turns.told(idle)
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
-    return [f"of the reference {', '.join(named[:_MOST])}{more} changed nothing in any pass: what it bounds was not tested"]
+    return [
+        f"of the reference {', '.join(named[:_MOST])}{more} changed nothing in any pass: what it bounds was not tested",
+        *turns.told(idle),
+    ]
 
 
 def _is_unchanged(out: Any, given: list[torch.Tensor]) -> bool:

@@ -9,6 +9,9 @@ import torch
 _FEW = 5
 """A number that is compared with what was counted is mostly less: one of a group, two of a pair."""
 
+KEEP_SIGNS = frozenset(("abs", "neg", "sign", "sgn", "mul", "_to_copy"))
+"""They are zero just where one of what they are given is: a sign of a product of differences tells of each of them."""
+
 
 def are_never_zero(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether a comparison never has zeros on both sides; other elements that are equal show rounding, too."""

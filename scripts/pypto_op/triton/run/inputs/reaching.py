@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pypto_op.triton.run.inputs import domains, filled, narrow, sides, signed, skewed, smaller
-from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
+from pypto_op.triton.run.inputs import domains, filled, narrow, sides, signed, skewed, smaller, spread, turns
+from pypto_op.triton.run.inputs.edges import is_ordered
 from pypto_op.triton.run.inputs.packing import changed_copy, holds_integers, map_tensors, memory_of, same_layout, tensors_of
 
 REACH, MEET, WITHIN, CODES, EXACT = "reach", "meet", "within", "codes", "exact"
@@ -31,11 +31,10 @@ MEETINGS = 2
 that are left came within the tolerance once in a hundred draws."""
 _ASKS_FOR_NAN = ("isnan ", "ne ", "eq ")
 """`x != x` is one way to ask."""
+_COMPARES = ("eq ", "ne ", "gt ", "ge ", "lt ", "le ")
 _ASKS_FOR_INFINITY = ("isinf ", "isneginf ", "eq ")
 _TURNS = re.compile(rf"\({sides.TURN} (\d+)\)")
-_ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
-_FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
-_BOTH, _UP, _DOWN, _ZEROS = "both", "up", "down", "zeros"
+_ZEROS = "zeros"
 _HALVES = (0.5, 2.0**-5)
 """Of multiples of these some lie halfway between two whole numbers, of the second ones up to a factor of 16, too."""
 _TINY = (8, 16, 24)
@@ -56,7 +55,7 @@ TOLD = (
 TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
     "pass they come there: whole rows are zero or have the other sign, also sums of products, elements are alike or lie halfway "
-    "between whole numbers, or no whole number is the least"
+    "between whole numbers, no whole number is the least, or a loop has to go from element to element"
 )
 TOLD_CODES = (
     "in this pass the greatest elements are a number of the files times a power of two, so scales that follow from them are "
@@ -98,9 +97,12 @@ def reaching(
     `divisors` returns the numbers by which scales may divide; `weights`: there may be other ones.
     """
     below = [name for name, whole in idle.items() if not whole and any(f"({side})" in name for side in signed.ROWS)]
-    rest = {name: whole for name, whole in idle.items() if name not in below}
+    loops = [name for name in idle if any(f"({side})" in name for side in turns.SIDES)]
+    rest = {name: whole for name, whole in idle.items() if name not in (*below, *loops)}
     kinds = [*_opposed(inputs, below, weights=weights), *_negated(inputs, below), *_codes(inputs, idle, divisors)]
     kinds += _kinds(inputs, rest) if rest else ()
+    kinds += [(f"{WITHIN} {kind}", partial(make, inputs)) for kind, make in turns.WAYS.items() if loops]
+    kinds += [(f"{WITHIN} apart", partial(_changed, inputs, turns.far_apart))] if loops else []
     bounds = weights and any(f"({side})" in name for name in rest for side in (sides.LOWER, sides.UPPER))
     kinds += [(f"{REACH} {way}", partial(map_tensors, inputs, same_layout)) for way in filled.GAINS if bounds]
     for name, make in sorted(kinds, key=lambda kind: kind[0].startswith(REACH)):
@@ -126,14 +128,16 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     # A row of zeros does not show a least scale that is left out; one that lies below it does.
     for power in _TINY if has(sides.BESIDE) else _TINY[-1:] if has(sides.LOWER) else ():
         yield f"{WITHIN} tiny {power}", partial(_changed, inputs, partial(smaller.shrink, power, zero=True))
+    if has(domains.NEARLY):  # the logarithm of nothing is infinite; `log(1 + x)` is only off there
+        yield f"{REACH} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[-1]))
     if has(sides.BESIDE):
         yield f"{WITHIN} tiny alone", partial(_changed, inputs, partial(smaller.shrink, _TINY[1]))
         yield f"{WITHIN} tiny squares alone", partial(_changed, inputs, smaller.shrink_squares, scales=True)
     alone = all(any(f"({side})" in name for side in sides.OF_ZERO) for name in idle)
-    for way in (_BOTH, _DOWN) if whole else ():
-        yield f"{REACH} {way} {_ZEROS}", partial(_spread_all, inputs, way, floats=floats, whole=True, zeros=True)
-    for way in (_BOTH, _UP, _DOWN) if whole else () if alone else (_BOTH,):
-        yield f"{REACH} {way} {'floats' if floats else ''}", partial(_spread_all, inputs, way, floats=floats, whole=whole)
+    for way in (spread.BOTH, spread.DOWN) if whole else ():
+        yield f"{REACH} {way} {_ZEROS}", partial(spread.everything, inputs, way, floats=floats, whole=True, zeros=True)
+    for way in (spread.BOTH, spread.UP, spread.DOWN) if whole else () if alone else (spread.BOTH,):
+        yield f"{REACH} {way} {'floats' if floats else ''}", partial(spread.everything, inputs, way, floats=floats, whole=whole)
     if floats and not alone and skewed.of_one_sign(inputs):
         yield f"{WITHIN} mirrored", partial(_changed, inputs, signed.mirroring(), scales=has(sides.LOWER))
     if floats:  # a scale of zero shows more, where the reference takes it
@@ -162,6 +166,9 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         # and negative in one of some rows alone
         first = _MOST_EQUAL if far else 1 / _SHARE
         yield f"{REACH if far else WITHIN} equal {target}", partial(_equalled, inputs, target, first)
+    if floats and count > 1 and not alone:  # whole rows: those of unit vectors, say
+        far = any(sides.DISTANCE in name for name in idle)
+        yield f"{REACH if far else WITHIN} same rows", partial(smaller.same_rows, inputs)
     # vectors that are alike, or opposite, come within a margin
     for target, _ in enumerate(tensors_of(inputs)) if has(sides.CLOSE, sides.LOWER, sides.UPPER) and count > 1 else ():
         for kind, sign in (("close", 1), ("opposite", -1)):
@@ -170,6 +177,7 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     yield from ((f"{WITHIN} {kind}", partial(make, inputs)) for kind, make in signed.WAYS.items() if others)
     if has(sides.LOWER, sides.UPPER):
         yield f"{WITHIN} ends", partial(signed.at_ends, inputs)
+        yield f"{WITHIN} limits", partial(signed.at_limits, inputs)
     for step in _HALVES if has(sides.HALF) else ():
         yield f"{WITHIN} multiples of {step:g}", partial(_changed, inputs, partial(smaller.snap, step))
     several = sum(map(holds_integers, tensors_of(inputs))) > 1
@@ -177,6 +185,8 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
         yield f"{WITHIN} missing {target}", partial(signed.without_least, inputs, target)
     if not alone:
         yield f"{WITHIN} missing", partial(signed.without_least, inputs)
+    if has(sides.LOWER, sides.GUARD) or any(name.startswith(_COMPARES) for name in idle):
+        yield f"{WITHIN} rows of the least", partial(signed.rows_of_least, inputs)
     yield from ((f"{WITHIN} {kind}", partial(make, inputs)) for kind, make in signed.GROUPS.items() if whole)
 
 
@@ -225,7 +235,7 @@ def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Way
     for target, _ in enumerate(tensors_of(inputs)) if ignored else ():  # another tensor may not hold it
         if (found := _meeting(inputs, ignored, only=target)) is not None:
             yield f"{MEET} ignored {target}", found
-    whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= _FAR} | sizes)
+    whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= spread.FAR} | sizes)
     for name, some in (
         ("all", whole),
         ("up", [one for one in whole if one >= 0]),
@@ -287,24 +297,6 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False, only: int
     return changed_copy(inputs, change)
 
 
-def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool, zeros: bool = False) -> Any | None:
-    """Return inputs far beyond the task's, of whole numbers some `zeros`; None where none can be."""
-    movable = iter(skewed.movable(inputs))
-
-    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
-        if next(movable) and floats:
-            _spread(copy, tensor)
-            return True
-        if whole and holds_integers(tensor):
-            _spread_whole(copy, way)
-            if zeros and not is_sorted(tensor):
-                memory_of(copy)[::_SHARE] = 0
-            return tensor.numel() > 1
-        return False
-
-    return changed_copy(inputs, change)
-
-
 def _changed(inputs: Any, write: Write, *, scales: bool = False, infinite: bool = False, flags: bool = False) -> Any | None:
     """Return inputs of the same layout, the floats among them changed; None where none can be.
 
@@ -353,23 +345,6 @@ def _equalled(inputs: Any, target: int, first: float, *, near: int = 0) -> Any |
     return map_tensors(inputs, one)
 
 
-def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIGN, half: float = _FAR_HALF) -> None:
-    """Let a tensor of one sign have both, and one around zero be far larger."""
-    low, high = (float(end) for end in torch.aminmax(tensor))
-    memory = memory_of(copy)
-    if low < 0 < high:
-        memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
-    else:
-        memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
-
-
-def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """The same, farther, with rows that are far below zero throughout."""
-    _spread(copy, tensor, _ONE_SIGN_HUGE, _HUGE_HALF)
-    if not is_ordered(tensor):
-        skewed.sunk(copy, float(copy.min()))
-
-
 class _Change(NamedTuple):
     """How floats are changed.
 
@@ -383,18 +358,7 @@ class _Change(NamedTuple):
 
 
 _CHANGES = {
-    f"{REACH} more": _Change(_spread_more),
+    f"{REACH} more": _Change(spread.more),
     f"{WITHIN} level": _Change(smaller.level),
     f"{REACH} lost": _Change(smaller.lose, infinite=True),
 }
-
-
-def _spread_whole(copy: torch.Tensor, way: str) -> None:
-    """Spread whole numbers over those of their dtype up to some thousands, on both sides or on one."""
-    limits = torch.iinfo(copy.dtype)
-    memory = memory_of(copy)
-    low, high = max(limits.min, -int(_FAR)), min(limits.max, int(_FAR))
-    first, last = int(memory.min()), int(memory.max())
-    low, high = min(first, high) if way == _UP else low, max(last, low) if way == _DOWN else high
-    places = (memory.double() - first) / max(1, last - first)
-    memory.copy_((low + places * (high - low)).to(copy.dtype))

@@ -160,6 +160,8 @@ BOTH_SIGNS = ("sort", "cummax", "cummin", "max_pool", "adaptive_max_pool", "embe
 EXTREMES = ("max ", "amax ", "argmax ", "min ", "amin ", "argmin ")
 """How a plain extreme is called in what is idle."""
 ORDERS = frozenset(("gt", "ge", "lt", "le"))
+ASK_SIGNS = ORDERS | _SIGNS | {"eq", "ne"}
+"""What asks for the sign of a difference, or whether there is one."""
 _SEARCHES = frozenset(("bucketize", "searchsorted"))
 _EQUAL_PART, _FEW = 0.02, 8
 _HALFWAY_PART, _HALFWAY_NUMBERS = 1 / 8, 6

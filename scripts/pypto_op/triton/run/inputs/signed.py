@@ -117,6 +117,22 @@ def at_ends(inputs: Any) -> Any | None:
     return changed_copy(inputs, change)
 
 
+def at_limits(inputs: Any) -> Any | None:
+    """Return inputs whose short whole numbers are the least or greatest of their dtype, in all tensors at once and by turns."""
+    turns = itertools.count()
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if tensor.dtype not in (torch.int8, torch.int16) or not tensor.numel() or is_ordered(tensor):
+            return False
+        memory, limits = memory_of(copy), torch.iinfo(tensor.dtype)
+        by_turns = limits.min if next(turns) % 2 else limits.max
+        for first, number in enumerate((limits.min, limits.max, by_turns)):
+            memory[first::_EACH] = number
+        return True
+
+    return changed_copy(inputs, change)
+
+
 def without_least(inputs: Any, target: int = ALL) -> Any | None:
     """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then.
 
@@ -181,6 +197,18 @@ def of_one_value(inputs: Any) -> Any | None:
         if not _repeats(tensor):
             return False
         copy.fill_(tensor.max())
+        return True
+
+    return changed_copy(inputs, change)
+
+
+def rows_of_least(inputs: Any) -> Any | None:
+    """Return inputs of which every other row has its least whole number throughout, where they repeat in no order: no label."""
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if tensor.dim() < 2 or tensor.shape[-2] < 2 or not _repeats(tensor):
+            return False
+        copy[..., ::2, :] = tensor.min()
         return True
 
     return changed_copy(inputs, change)

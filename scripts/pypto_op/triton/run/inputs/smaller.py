@@ -1,15 +1,16 @@
-"""Writes zeros, tiny rows and NaN into float inputs, for operators that are idle on other values (`reaching`)."""
+"""Writes zeros, tiny rows, equal rows and NaN into float inputs, for operators that are idle on other values (`reaching`)."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
-from pypto_op.triton.run.inputs.packing import memory_of
+from pypto_op.triton.run.inputs.packing import changed_copy, memory_of
 
 _LOST = (float("nan"), float("inf"), float("-inf"))
 _EACH = 4
@@ -95,6 +96,27 @@ def missing() -> Callable[[torch.Tensor, torch.Tensor], None]:
             memory_of(copy)[next(turns) % _MISSES :: _MISSES] = float("nan")
 
     return miss
+
+
+def same_rows(inputs: Any) -> Any | None:
+    """Return inputs of which a tensor of floats has some rows from the one of its shape before it, some with the other sign.
+
+    Rows move whole, so unit vectors stay such, and probabilities. None where no two tensors have one shape.
+    """
+    before: dict[tuple[Any, ...], torch.Tensor] = {}
+
+    def change(copy: torch.Tensor, tensor: torch.Tensor) -> bool:
+        if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.shape[-2] < _EACH or is_ordered(tensor):
+            return False
+        other = before.setdefault((tensor.shape, tensor.dtype), tensor)
+        if other is tensor:
+            return False
+        copy[..., ::_EACH, :] = other[..., ::_EACH, :]
+        if bool((other < 0).any() & (other > 0).any()):
+            copy[..., 1::_EACH, :] = -other[..., 1::_EACH, :]
+        return True
+
+    return changed_copy(inputs, change)
 
 
 def hiding(shape: torch.Size) -> Callable[[torch.Tensor, torch.Tensor], None]:

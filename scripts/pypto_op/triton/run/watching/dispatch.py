@@ -149,7 +149,7 @@ class Gate(DispatchMode):
             target = given if writes else result
             if source is not None and isinstance(target, torch.Tensor):
                 lost = lost_of(source, target)
-                if lost is not None and listener.holds_input(source, lost):
+                if lost is not None and (listener.holds_input(source, lost) or _cuts_off(listener, source, lost, target)):
                     told = f"computes with PyTorch (aten::{name} to {target.dtype} of numbers that it does not hold)"
                     raise self._denial(told, own_line(self._own))
                 listener.copied(name, source, target)
@@ -170,6 +170,12 @@ def _copied(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
 def turned(tensor: torch.Tensor) -> bool:
     """Whether a tensor is a view whose signs change when it is read: the imaginary part of a conjugate, say."""
     return tensor.is_neg() or tensor.is_conj()
+
+
+def _cuts_off(listener: Listener, source: torch.Tensor, lost: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether a copy cuts off what a kernel computed; of lanes that no kernel wrote nobody knows what they hold."""
+    whole = target.dtype is torch.bool or not source.is_floating_point()
+    return not whole and bool((lost.isfinite() & (lost != lost.trunc())).any()) and listener.carries(source)
 
 
 def lost_of(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
