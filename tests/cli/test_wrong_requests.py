@@ -285,6 +285,17 @@ def test_a_full_standard_output_is_one_line_and_no_success(words: list[str]) -> 
     assert done.returncode == 3 and said == ["pypto-op: standard output: No space left on device; make room on its disk"]
 
 
+def test_a_folder_that_cannot_be_copied_is_told_with_its_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shutil` collects the errors of the files, and keeps of each its words alone."""
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "from" / "a.txt").write_text("text\n", encoding="utf-8")
+    (tmp_path / "to" / "a.txt").symlink_to("/dev/full")
+    monkeypatch.setattr(cli.root, "main", lambda **_: shutil.copytree(tmp_path / "from", tmp_path / "to", dirs_exist_ok=True))
+    done = command("report")
+    assert (done.code, done.stderr) == (3, f"pypto-op: {tmp_path}/to/a.txt: No space left on device; make room on its disk\n")
+
+
 @pytest.mark.parametrize("words", [["lint", "--explain", "all"], ["verify", BEGUN, "--modes", "sim"]], ids=lambda words: words[0])
 def test_a_reader_that_leaves_is_one_line_and_no_verdict(words: list[str], tmp_path: Path) -> None:
     _begun(tmp_path)
