@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from pypto_op.triton.static.gradients import CONTEXT
-from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.suspects import SUSPECT
-from pypto_op.triton.static.values import Container, Ext, Function, Host, Instance, Tensor, Value, options, tensors_in
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Ext,
+    Function,
+    Host,
+    Instance,
+    Member,
+    Tensor,
+    Value,
+    Wrapping,
+    options,
+    tensors_in,
+)
 
 _DISTRIBUTED = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.DTensor")
 _BACKENDS = ("cuda", "npu")
@@ -103,3 +116,15 @@ def operator(name: str, args: list[Value]) -> str:
     """Return the operator that a decorator of `torch.library` makes of a function ("space::name"); "" for another decorator."""
     word = args[0].const if args and isinstance(args[0], Host) else None
     return word if name in _MAKES_OPERATORS and isinstance(word, str) else ""
+
+
+def identity(left: Value, right: Value, same: bool) -> Value:
+    """Return what `left is right` is, or `left is not right` where not `same`; what no file's own object is is not known."""
+    none_left = isinstance(left, Host) and left.const is None
+    none_right = isinstance(right, Host) and right.const is None
+    if none_left and none_right:
+        return Host(same)
+    for value, other in ((left, none_right), (right, none_left)):
+        if other and isinstance(value, (Kernel, Function, ClassValue, Launcher, Container, Wrapping, Member)):
+            return Host(not same)
+    return Host()
