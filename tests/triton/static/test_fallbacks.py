@@ -44,6 +44,12 @@ class ModelNew(nn.Module):
         ("not torch.empty(1).is_cuda", False),
         ("(y := x.to('cpu')).is_cpu", False),
         ("not x.is_cuda or x.shape[0] > 4", False),
+        ("isinstance(x, (list, tuple))", True),
+        ("isinstance(x, float)", True),
+        ("isinstance(x.contiguous().view(-1), list)", True),
+        ("not isinstance(x, list)", False),
+        ("isinstance(x, (list, torch.Tensor))", False),
+        ("isinstance(torch.empty_like(x), list)", False),
     ],
 )
 def test_pytorch_may_compute_where_an_input_lies_on_no_device(condition: str, right: bool, tmp_path: Path) -> None:

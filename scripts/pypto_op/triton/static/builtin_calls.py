@@ -81,7 +81,7 @@ class Builtins:
             "builtins.map": self._map,
             "builtins.filter": self._map,
             "builtins.type": self._type,
-            "builtins.isinstance": lambda args, *_: answers.is_instance(args),
+            "builtins.isinstance": lambda args, *_: answers.is_instance(args, on_device=self.m.on_device),
             "functools.partial": self._partial,
             "importlib.import_module": self._import,
             "functools.reduce": self._reduce,

@@ -87,7 +87,7 @@ class Machine:
 
     policy: StaticPolicy
     phase: str = "import"  # "import", "init" or "forward": outside forward only what is forbidden everywhere is denied
-    on_device: bool = False  # forward's tensors are known to lie on a GPU, and not on the CPU
+    on_device: bool = False  # what forward is given is known to be tensors that lie on a GPU, and not on the CPU
     heap: dict[Buffer, int] = field(default_factory=dict)  # how surely a launch has written a buffer
     findings: list[Finding] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)

@@ -85,7 +85,7 @@ def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[
         other, second = _every_call(policy, source, scalars, doubtful)
         if other["valid"] and not second.unconfirmed():
             result, verdict = other, second
-    if not result["valid"]:  # `if not x.is_cuda: return torch.softmax(x)`: no judged call comes there, or it is refused
+    if not result["valid"]:  # `not x.is_cuda`, `isinstance(x, list)`: no judged call comes there, or it is refused
         other, second = _every_call(policy, source, scalars, frozenset(), on_device=True)
         if other["valid"]:
             result, verdict = other, second
