@@ -140,7 +140,7 @@ def row(entry: dict[str, Any], source: Path, target: str, seeds: int = 2) -> dic
     said = "\n".join(str(failure.get("error_msg", result["error"] or "")).splitlines()[:2])
     return {
         "collection": entry["source"],
-        "kernel": entry["file"],
+        "kernel": " ".join(filter(None, (entry["file"], entry.get("function")))),
         "verdict": "PASS" if result["status"] == "PASS" else failure.get("error_type", result["status"]),
         "reason": " ".join(said.replace(scratch, "").split())[:300],
         "seconds": round(time.process_time() - begin, 2),
