@@ -21,8 +21,23 @@ FILES = {
     "tritonbench": "data/TritonBench_G_v1/{}.py",
     "attorch": "attorch/{}.py",
     "liger": "src/liger_kernel/ops/{}.py",
+    "applied_ai": "kernels/triton/{}.py",
+    "bitsandbytes": "bitsandbytes/backends/triton/{}.py",
+    "deepseek": "inference/{}.py",
+    "flash_attention": "flash_attn/ops/triton/{}.py",
+    "flashinfer": "flashinfer/triton/{}.py",
+    "sage_attention": "sageattention/triton/{}.py",
+    "sgl_kernel_npu": "python/sgl_kernel_npu/sgl_kernel_npu/{}.py",
+    "sglang": "python/sglang/srt/layers/attention/{}.py",
 }
-_ABOUT_HERE = {"liger": ["src/liger_kernel/utils.py", "src/liger_kernel/ops/utils.py"]}
+_PACKAGES = ("attorch", "liger")
+"""Collections whose files import others of their package; a file of the rest is an implementation once ModelNew is added."""
+_ABOUT_HERE = {
+    "liger": ["src/liger_kernel/utils.py", "src/liger_kernel/ops/utils.py"],
+    "sgl_kernel_npu": ["python/sgl_kernel_npu/sgl_kernel_npu/utils/triton_utils.py"],
+}
+_PATHS = {"liger": "src", "sgl_kernel_npu": "python/sgl_kernel_npu"}
+"""The folders of a checkout from which its files are imported."""
 _TASK = """
 import torch
 import torch.nn as nn
@@ -34,7 +49,7 @@ class Model(nn.Module):
         {model}
 
     def forward(self, {args}):
-        return {want}
+        {want}
 
 
 def get_inputs():
@@ -66,14 +81,19 @@ def entries() -> list[dict[str, Any]]:
 def place(entry: dict[str, Any], source: Path, folder: Path) -> tuple[Project, Path]:
     """Lay task and implementation of an entry out; return the project and the file that has the kernel."""
     folder.mkdir(parents=True)
-    (folder / "op_torch.py").write_text(_TASK.format(**{"model": "pass", **entry}), encoding="utf-8")
-    words = entry | {"init": entry.get("init", "pass"), "call": entry["call"].replace("; ", "\n        ")}
+    want = entry["want"] if "return " in entry["want"] else f"return {entry['want']}"
+    task = _TASK.format(**{"model": "pass", **entry, "want": _lines(want)})
+    (folder / "op_torch.py").write_text(task, encoding="utf-8")
+    words = entry | {"init": entry.get("init", "pass"), "call": _lines(entry["call"])}
     own = _IMPL.format(**words)
     file = source / FILES[entry["source"]].format(entry["file"])
     impl = folder / "op_triton_ascend_impl.py"
-    if entry["source"] == "tritonbench":
-        text = re.split(r"^#{20,}$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[0]
-        impl.write_text(text + own, encoding="utf-8")
+    if entry["source"] not in _PACKAGES:
+        text = file.read_text(encoding="utf-8")
+        if entry["source"] == "tritonbench":
+            text = re.split(r"^#{20,}$", text, flags=re.MULTILINE)[0]
+        impl.write_text("import torch\n" + text + own, encoding="utf-8")
+        _about(entry["source"], source, folder)
         return Project.at(folder, "op", "triton_ascend_impl"), impl
     names = file.relative_to(source).parts
     module = ".".join(names[names.index("attorch") if "attorch" in names else 1 :]).removesuffix(".py")
@@ -94,11 +114,20 @@ def _beside(name: str, source: Path, folder: Path, file: Path) -> Path:
         shutil.copytree(source / "attorch", folder / "attorch", ignore=shutil.ignore_patterns("__init__.py", "__pycache__"))
         kernels = folder / "attorch" / re.sub(r"_layers?\.py$", "_kernels.py", file.name)
         return kernels if kernels.is_file() else folder / "attorch" / file.name
-    for part in [*_ABOUT_HERE[name], str(file.relative_to(source))]:
-        target = folder / Path(part).relative_to("src")
+    _about(name, source, folder, str(file.relative_to(source)))
+    return folder / file.relative_to(source / _PATHS[name])
+
+
+def _about(name: str, source: Path, folder: Path, *files: str) -> None:
+    """Copy what files of a collection import, and these, to where they are imported from."""
+    for part in (*_ABOUT_HERE.get(name, ()), *files):
+        target = folder / Path(part).relative_to(_PATHS[name])
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / part, target)
-    return folder / file.relative_to(source / "src")
+
+
+def _lines(text: str) -> str:
+    return text.replace("; ", "\n        ")
 
 
 def row(entry: dict[str, Any], source: Path, target: str, seeds: int = 2) -> dict[str, Any]:
@@ -111,7 +140,7 @@ def row(entry: dict[str, Any], source: Path, target: str, seeds: int = 2) -> dic
     said = "\n".join(str(failure.get("error_msg", result["error"] or "")).splitlines()[:2])
     return {
         "collection": entry["source"],
-        "kernel": entry["file"],
+        "kernel": " ".join(filter(None, (entry["file"], entry.get("function")))),
         "verdict": "PASS" if result["status"] == "PASS" else failure.get("error_type", result["status"]),
         "reason": " ".join(said.replace(scratch, "").split())[:300],
         "seconds": round(time.process_time() - begin, 2),

@@ -8,6 +8,7 @@ import functools
 import importlib
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -230,6 +231,7 @@ def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
 
 def _tell_machine(error: OSError) -> NoReturn:
     """End with the file that this machine does not let us write or open; any other error of the system is a fault of ours."""
+    error = _first_of(error)
     remedy = REMEDIES.get(error.errno or 0)
     place = os.fspath(error.filename) if isinstance(error.filename, (str, os.PathLike)) else _unwritten(error)
     if remedy is None or place is None:
@@ -238,6 +240,16 @@ def _tell_machine(error: OSError) -> NoReturn:
     if place == _STANDARD_OUTPUT:
         _write_no_more()
     sys.exit(int(ExitCode.INFRA))
+
+
+def _first_of(error: OSError) -> OSError:
+    """Return the first of the errors that `shutil.copytree` collects, which keeps their words alone; another error as it is."""
+    rows = error.args[0] if isinstance(error, shutil.Error) and error.args else None
+    if not isinstance(rows, list) or not rows:
+        return error
+    _, place, why = rows[0]
+    said = re.match(r"\[Errno (\d+)\]", str(why))
+    return OSError(int(said[1]), os.strerror(int(said[1])), str(place)) if said else error
 
 
 def _write_no_more() -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from pypto_op.errors import InfraError
+from pypto_op.errors import REMEDIES, InfraError
 
 SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
@@ -45,7 +45,8 @@ class Lock:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             problem = f"the lock cannot be made ({error.strerror})"
-            raise InfraError(problem, file=self._path, remedy="make the folder writable") from None
+            remedy = REMEDIES.get(error.errno or 0, "make the folder writable")
+            raise InfraError(problem, file=self._path, remedy=remedy) from None
         try:
             self._wait(descriptor)
         except BaseException:

@@ -6,6 +6,7 @@ The linter and the checks that follow values read libcst's tree (`pypto_op_lint.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,7 +31,9 @@ def parse(text: str | bytes, file: Path | str) -> ast.Module:
         ContractError: it is no Python; names file and line.
     """
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():  # of what Python will say itself when it runs the file
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(text)
     except SyntaxError as error:
         where = f"line {error.lineno}" if error.lineno else None
         raise ContractError(f"not valid Python: {error.msg}", file=file, where=where, remedy="correct the syntax") from None

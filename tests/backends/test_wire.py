@@ -72,22 +72,36 @@ values = st.recursive(
 
 @pytest.mark.slow
 @settings(max_examples=examples(150))
-@given(st.lists(values, max_size=4))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, sent: list[Any]) -> None:
+@given(st.lists(values, max_size=4), st.booleans())
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, sent: list[Any], mapped: bool) -> None:
     stem = tmp_path_factory.mktemp("wire") / "values"
     wire.write_values(stem, sent, nonce="n", number=3)
-    received, document = wire.read_values(stem)
+    received, document = wire.read_values(stem, mapped=mapped)
     assert same(sent, received)
     assert (document["nonce"], document["number"]) == ("n", 3)
 
 
-def test_nothing_is_shared(tmp_path: Path) -> None:
+MAPPED = pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
+
+
+@MAPPED
+def test_nothing_is_shared(tmp_path: Path, mapped: bool) -> None:
     base = torch.arange(8.0)
     wire.write_values(tmp_path / "v", [base, base[2:], base])
-    received, _ = wire.read_values(tmp_path / "v")
+    received, _ = wire.read_values(tmp_path / "v", mapped=mapped)
     received[0].zero_()  # type: ignore[union-attr]
     assert torch.equal(received[1], torch.arange(2.0, 8.0))  # type: ignore[arg-type]
     assert len({value.untyped_storage().data_ptr() for value in received}) == 3  # type: ignore[union-attr]
+
+
+def test_what_is_mapped_leaves_its_file_alone_and_outlives_it(tmp_path: Path) -> None:
+    wire.write_values(tmp_path / "v", [torch.arange(8.0)])
+    (received,), _ = wire.read_values(tmp_path / "v", mapped=True)
+    (other,), _ = wire.read_values(tmp_path / "v", mapped=True)
+    received.zero_()  # type: ignore[union-attr]
+    assert same(wire.read_values(tmp_path / "v")[0], [torch.arange(8.0)])
+    wire.remove_values(tmp_path / "v")
+    assert same([received, other], [torch.zeros(8), torch.arange(8.0)])
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, "text", object(), torch.ones(2) + 1j, torch.eye(2).to_sparse()])
@@ -96,8 +110,9 @@ def test_what_cannot_travel_is_refused(tmp_path: Path, value: Any) -> None:
         wire.write_values(tmp_path / "v", [value])
 
 
+@MAPPED
 @pytest.mark.parametrize("damage", ["truncate", "other size", "no list", "no bytes", "not json", "wrong name"])
-def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
+def test_damage_is_noticed(tmp_path: Path, damage: str, mapped: bool) -> None:
     wire.write_values(tmp_path / "v", [torch.ones(4)])
     document, data = tmp_path / "v.json", tmp_path / "v.safetensors"
     if damage == "truncate":
@@ -115,7 +130,7 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
         }
         document.write_text(new[damage])
     with pytest.raises((ValueError, OSError)):
-        wire.read_values(tmp_path / "v")
+        wire.read_values(tmp_path / "v", mapped=mapped)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])

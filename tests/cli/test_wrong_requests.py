@@ -15,6 +15,7 @@ from tests import program
 from tests.calling import command
 
 from pypto_op import cli
+from pypto_op.bundle import command_page
 
 OPERATOR = str(Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm")
 PROBE = """
@@ -124,6 +125,18 @@ def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:
     done = program.with_commands("-c", PROBE, *words, cwd=folder)
     code, loaded, _ = done.stdout.splitlines()[-1].removeprefix("@ ").split(" ")
     return code, loaded, "\n".join(line for line in done.stderr.splitlines() if " s so far" not in line)
+
+
+@pytest.mark.parametrize("group", sorted({words.rpartition(" ")[0] for words, _ in command_page.leaves(cli.root)}))
+def test_in_every_group_a_slip_is_told_with_the_right_word(group: str) -> None:
+    """Two letters of each command are swapped, in its middle or at its end."""
+    names = [words.rpartition(" ")[2] for words, _ in command_page.leaves(cli.root) if words.rpartition(" ")[0] == group]
+    for name in names:
+        at = max(len(name) // 2 - 1, 0)
+        slip = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+        slip = slip if slip not in (name, *names) else name[:-1]
+        done = command(*group.split(), slip)
+        assert done.code == 2 and done.stderr.count("\n") == 1 and f"'{name}'" in done.stderr, (slip, done)
 
 
 @pytest.mark.parametrize(
@@ -270,6 +283,17 @@ def test_a_full_standard_output_is_one_line_and_no_success(words: list[str]) -> 
         )
     said = [line for line in done.stderr.splitlines() if " s so far" not in line]
     assert done.returncode == 3 and said == ["pypto-op: standard output: No space left on device; make room on its disk"]
+
+
+def test_a_folder_that_cannot_be_copied_is_told_with_its_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shutil` collects the errors of the files, and keeps of each its words alone."""
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "from" / "a.txt").write_text("text\n", encoding="utf-8")
+    (tmp_path / "to" / "a.txt").symlink_to("/dev/full")
+    monkeypatch.setattr(cli.root, "main", lambda **_: shutil.copytree(tmp_path / "from", tmp_path / "to", dirs_exist_ok=True))
+    done = command("report")
+    assert (done.code, done.stderr) == (3, f"pypto-op: {tmp_path}/to/a.txt: No space left on device; make room on its disk\n")
 
 
 @pytest.mark.parametrize("words", [["lint", "--explain", "all"], ["verify", BEGUN, "--modes", "sim"]], ids=lambda words: words[0])

@@ -28,7 +28,7 @@ def _at_work() -> set[int]:
 
 @pytest.fixture
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4))
 
 
 @pytest.mark.usefixtures("four_cores")

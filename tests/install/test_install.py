@@ -209,7 +209,7 @@ def test_where_the_disk_refuses_one_line_says_so_and_the_rest_can_be_removed(pla
 
     monkeypatch.setattr(target_module.Target, "_write", failing)
     code, said = refused(place)
-    assert code == 3 and "No space left" in said
+    assert code == 3 and "No space left on device); make room on its disk, then run the same command again" in said
     monkeypatch.undo()
     run(place, "--uninstall")
     assert sorted(path.name for path in place.iterdir()) == ["custom", "notes.txt"]

@@ -57,7 +57,6 @@ GOLDENS = {
     "returns a number": ("def sum_diff_golden(x, y):\n    return float(x.sum())\n", "it returned float; it must return a tensor"),
     "returns an array": ("def sum_diff_golden(x, y):\n    return x.numpy()\n", "it returned ndarray; it must return a tensor"),
     "defines nothing": ("import torch\n", "its file defines no function of that name"),
-    "does not parse": ("def sum_diff_golden(x, y:\n", "syntax_error, sum_diff_golden.py:1"),
 }
 
 
@@ -70,6 +69,33 @@ def test_a_broken_golden_is_not_the_candidates_fault(operator: OpWorkspace, how:
     assert answer.report["first_failure"]["reason"] == "golden_failed"
     message = answer.report["error"]["message"]
     assert message.startswith("sum_diff_golden.py: case ") and told in message
+
+
+UNREADABLE = {
+    "syntax": (b"\ndef f(x, y:\n", "line 2: not valid Python"),
+    "Latin-1": (b"# na\xefve\n", "byte 4: not UTF-8; save it as UTF-8"),
+    "Latin-1, declared": (b"# coding: latin-1\n# na\xefve\n", "byte 22: not UTF-8; save it as UTF-8"),
+    "UTF-16": ("x = 1\n".encode("utf-16"), "not UTF-8; save it as UTF-8"),
+    "NUL": (b"# na\0ve\n", "holds NUL bytes; save it as plain text"),
+}
+
+
+@pytest.mark.parametrize("how", sorted(UNREADABLE))
+@pytest.mark.parametrize("file", ["sum_diff_golden.py", "eval/test_inputs.py"])
+def test_a_golden_or_inputs_that_nobody_can_read_are_told_with_place_and_remedy(
+    operator: OpWorkspace, file: str, how: str
+) -> None:
+    source, told = UNREADABLE[how]
+    (operator.root / file).write_bytes(source)
+    answer = verify(operator.root)
+    assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
+    message = answer.report["error"]["message"]
+    assert f"{file}: " in message and told in message and message.count("; ") >= 1, message
+
+
+def test_a_golden_with_a_byte_order_mark_is_read(operator: OpWorkspace) -> None:
+    operator.golden.write_bytes(b"\xef\xbb\xbf" + operator.golden.read_bytes())
+    assert verify(operator.root, "--case", str(CASES[0]["id"])).code == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How many threads torch gets in which process: judge, references and candidates run beside one another.
+"""How many cores there are, and how many threads torch gets in which process: judge, references and candidates run side by side.
 
 torch's threads spin while they wait for a core. On two cores that others wanted too, a comparison of 128 thousand elements
 was measured at 112 ms of processor time on two threads, and at 6 ms on one. A script has as many threads as it likes, so its
@@ -12,11 +12,18 @@ import os
 import sys
 from collections.abc import Iterator
 
+from pypto_op.backends import control_groups
 from pypto_op.backends.allocation import keep_freed
 
 _MOST = 4
 _MOST_BORROWED = 8
 _ELEMENTS_A_THREAD = 1 << 20
+
+
+def usable() -> int:
+    """Return on how many cores this process may compute: those that it is bound to, as far as its control groups give it time."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([bound, *control_groups.cores()]))
 
 
 def leave_to_workers() -> None:
@@ -35,7 +42,7 @@ def borrowed(elements: int) -> Iterator[None]:
     """Compute on up to eight threads in this block: its workers wait for it, and there are enough elements for each thread."""
     import torch
 
-    torch.set_num_threads(max(1, min(_MOST_BORROWED, os.cpu_count() or 1, elements // _ELEMENTS_A_THREAD)))
+    torch.set_num_threads(max(1, min(_MOST_BORROWED, usable(), elements // _ELEMENTS_A_THREAD)))
     try:
         yield
     finally:
@@ -46,4 +53,4 @@ def share_among_references() -> None:
     """Compute on half of the cores, at most four: two lanes run at once, each with a reference of its own."""
     import torch
 
-    torch.set_num_threads(max(1, min(_MOST, (os.cpu_count() or 1) // 2)))
+    torch.set_num_threads(max(1, min(_MOST, usable() // 2)))

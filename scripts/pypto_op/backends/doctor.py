@@ -18,6 +18,7 @@ import psutil
 from pypto_op import __version__
 from pypto_op.backends import calculator
 from pypto_op.backends.base import Availability
+from pypto_op.backends.cores import usable
 from pypto_op.backends.registry import get_backend
 from pypto_op.backends.sim import misplaced
 from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
@@ -154,7 +155,7 @@ def _node() -> Finding:
 
 def _memory() -> Finding:
     total = psutil.virtual_memory().total / _GIB
-    found = f"{total:.1f} GiB, {len(os.sched_getaffinity(0))} cores"
+    found = f"{total:.1f} GiB, {usable()} cores"
     if total >= _ROOMY_GIB:
         return Finding("memory", "ok", found)
     return Finding("memory", "limited", found, "large cases may end as out_of_memory", "use smaller shapes")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from pypto_op.backends import control_groups
 from pypto_op.errors import InfraError
 
 PATIENCE = 20.0
@@ -24,10 +25,10 @@ class NoMemoryLeft(InfraError):
 
 
 def available_mb() -> int:
-    """Return how many MiB the machine can give to programs without swapping."""
+    """Return how many MiB this process and its workers can get without swapping: of the machine, and of their control groups."""
     import psutil  # here, since most runs of a worker never ask
 
-    return int(psutil.virtual_memory().available) // 2**20
+    return min([int(psutil.virtual_memory().available) // 2**20, *control_groups.free_mb()])
 
 
 def no_memory_left(file_name: str, used_mb: float, limit_mb: int) -> NoMemoryLeft:

@@ -69,10 +69,12 @@ class WorkerSession:
         loaded: what the workers loaded beside their own file, by role: absolute path -> sha256 (`worker.closure`).
         replaces_worn: whether a worker that has gathered memory is replaced between two messages; not where it remembers
             something from one message to the next.
+        maps_answers: whether answers stay in the pages of their file: not where a worker could change that file afterwards.
         tells_place: whether a worker that takes too long is asked at which line it is; a golden's lines are not to be seen.
     """
 
     replaces_worn = True
+    maps_answers = False
     tells_place = False
 
     def __init__(self, plan: Plan, workspace: OpWorkspace, limits: Limits, file_name: str) -> None:
@@ -169,7 +171,7 @@ class WorkerSession:
         if conversation.hear(clock) != {"event": "wrote"}:
             raise Forged
         try:
-            values, answer = read_values(stems[1])
+            values, answer = read_values(stems[1], mapped=self.maps_answers)
         except (OSError, ValueError):
             raise Forged from None
         if not secrets.compare_digest(str(answer.get("nonce", "")), nonce):

@@ -17,8 +17,8 @@ from pypto_op.workspace import to_run
 
 PREFIX = "draw_"
 ZONE, SCALE, OFFSET, RANGE, SET = "draw_zone", "draw_scale", "draw_offset", "draw_range", "draw_set"
-ALIKE, LEANING = "draw_alike", "draw_leaning"
-KNOBS = (ZONE, SCALE, OFFSET, RANGE, SET, ALIKE, LEANING)
+ALIKE, LEANING, LAGGING = "draw_alike", "draw_leaning", "draw_lagging"
+KNOBS = (ZONE, SCALE, OFFSET, RANGE, SET, ALIKE, LEANING, LAGGING)
 RENAMED = {"zone": ZONE, "scale": SCALE, "offset": OFFSET, "integer_range": RANGE}
 """What the knobs were called before: a word that an operator's scalar may have."""
 

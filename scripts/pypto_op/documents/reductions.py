@@ -50,6 +50,12 @@ SMALLEST = frozenset(
 )
 """Functions that find the smallest of many values."""
 
+CHOOSES = frozenset({"argmax", "argmin", "topk", "sort", "argsort", "kthvalue", "median"})
+"""Functions that say at which place they found what they were asked for."""
+
+TAKES = frozenset({"gather", "take_along_dim", "take", "index_select"})
+"""Functions that take what lies at places that were chosen."""
+
 COMPARES = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "searchsorted", "bucketize"})
 """Functions that compare, where no operator is written."""
 

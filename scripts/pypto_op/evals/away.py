@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import pickle
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pypto_op import own_python, speaking
+from pypto_op.backends.cores import usable
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import InfraError
 from pypto_op.evals import requests, trials
@@ -55,7 +55,7 @@ def rows(pool: Pool, wished: Wished, plan: trials.Plan, out: Path) -> Iterator[R
         return
     jobs = [Job(f"{request.id} ({number})", Asked(request.id, number, plan, str(out))) for request, number in wished]
     errand = _Trials(plan, [request for request, _ in wished])
-    size = _MOST if pool.address.host else os.cpu_count() or 1
+    size = _MOST if pool.address.host else usable()
     results = pool.run(
         errand,
         jobs,

@@ -18,7 +18,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
-from pypto_op.generators.cases import far_ends, leaning, one_number, whole_numbers
+from pypto_op.generators.cases import far_ends, lagging, leaning, one_number, whole_numbers
 from pypto_op.generators.cases import suite as suite_cases
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.cases.float_scalars import defaults
@@ -183,6 +183,7 @@ def inputs_text(sources: Sources) -> str:
         "apart": bool(sources.apart),
         "alike": bool(sources.alike or sources.meeting),
         "leaning": bool(leaning.pairs(sources)),
+        "lagging": bool(lagging.pairs(sources)),
         "masks": sources.masks,
     }
     return stamped_python(render("test_inputs.py.j2", context))

@@ -17,7 +17,7 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError, InfraError, no_folder
+from pypto_op.errors import ContractError, InfraError, no_folder, unwritable
 from pypto_op.hashing import sha256_bytes
 from pypto_op.install.edits import Edit, undone
 from pypto_op.install.render import File, Plan
@@ -296,7 +296,5 @@ def _hash_of(path: Path) -> str | None:
 
 
 def _unwritable(root: Path, error: OSError) -> InfraError:
-    place = error.filename or root
-    return InfraError(
-        f"cannot be written ({error.strerror})", file=place, remedy="mend the rights, then run the same command again"
-    )
+    told = unwritable(error, error.filename or root)
+    return InfraError(told.problem, file=told.file, remedy=f"{told.remedy}, then run the same command again")

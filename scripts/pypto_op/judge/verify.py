@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,7 @@ from pypto_op.judge.reporting import report as reports
 from pypto_op.judge.running.away import LanesWork
 from pypto_op.judge.running.raises import KEY as RAISES
 from pypto_op.judge.running.runner import MOST_JOBS, run_cases, worker_count
+from pypto_op.locks import Lock
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.proof.draws import Draws, judged_on
@@ -56,9 +58,27 @@ def verify_operator(ws: OpWorkspace, request: Request | None = None, *, progress
 
     Raises:
         ContractError: no mode was named, or `report` is a file that is no earlier report.
-        InfraError: the report cannot be written or sealed.
+        InfraError: the report cannot be written or sealed, or another verification kept it for too long.
     """
-    return _Verification(ws, request or Request()).run(progress)
+    request = request or Request()
+    reports.check_target(path := request.report or ws.report, own=ws.report)
+    with _turn(ws, path):
+        return _Verification(ws, request).run(progress)
+
+
+def _turn(ws: OpWorkspace, path: Path) -> contextlib.AbstractContextManager[object]:
+    """Return what keeps the operator's own report for one verification at a time: the other's verdict would replace it."""
+    if path.absolute() != ws.report.absolute():
+        return contextlib.nullcontext()
+    try:
+        ws.debug_dir.mkdir(exist_ok=True)
+    except OSError:  # whoever writes the report says what is wrong
+        return contextlib.nullcontext()
+    remedy = "wait for it, or let this one write elsewhere with --report FILE"
+    return Lock(
+        ws.debug_dir / f".{ws.report.name}.lock",
+        busy=InfraError("another verification of this operator is running", file=ws.report, remedy=remedy),
+    )
 
 
 def judge_case(
@@ -110,7 +130,6 @@ class _Verification:
         self.fresh_seed: int | None = None
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
-        reports.check_target(self.path, own=self.ws.report)
         kept = evidence.keep_whole(self.ws, self.path)
         # Whatever ends this run, no earlier verdict is left standing here, and at no moment is there none.
         reports.publish(self._failed(InfraError(evidence.INTERRUPTED, remedy="run it again")), self.path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +82,12 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
 
 def _wish(pool: Address, *, jobs: int | None, seed: int | None, seconds: float | None, no_likeness: bool, **same: Any) -> Wish:
     """Return what the flags ask for, with the defaults of those that were left out; the others are fields of `Wish`."""
+    from pypto_op.backends.cores import usable
     from pypto_op.judge.running.runner import MOST_JOBS
     from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish
 
     return Wish(
-        jobs=jobs or (MOST_JOBS if pool.host else os.cpu_count() or 1),
+        jobs=jobs or (MOST_JOBS if pool.host else usable()),
         seed=DEFAULT_SEED if seed is None else seed,
         seconds=(DEFAULT_SECONDS if seconds is None else seconds) or None,
         likeness=not no_likeness,

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_op.documents.knobs import ALIKE, JUDGED_BY, LEANING, RANGE, SCALE, SET, ZONE
+from pypto_op.documents.knobs import ALIKE, JUDGED_BY, LAGGING, LEANING, RANGE, SCALE, SET, ZONE
 from pypto_op.reproduce.script import Drift
 
 ENOUGH = 0.25
 """A milder case must leave natural rounding at most this share of the tolerance."""
 
 _MOST_CANDIDATES = 24
-_NO_KNOBS = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", ZONE, RANGE, SET, ALIKE, LEANING}
+_NO_KNOBS = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", ZONE, RANGE, SET, ALIKE, LEANING, LAGGING}
 _STRESS = "cancellation_stress"
 _STEP_SCALE = "scale"
 """What a step of a recipe multiplies its values with."""

@@ -99,6 +99,9 @@ class _Actions(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:  # click looks for near names among commands that were made before
+            near = click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
+            _misspelt(ctx, args[0], near, args)
         except click.UsageError as error:
             _misspelt(ctx, args[0], error, args)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,7 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     another search of this operator is running.
     """
     from pypto_op import speaking
+    from pypto_op.backends.cores import usable
     from pypto_op.documents.way import need
     from pypto_op.pool.pool import Pool
     from pypto_op.tuning.admission import Request, admitted
@@ -52,7 +52,7 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
 
     with Pool(pool) as there:
         chosen = None if mode is None else Mode(mode)
-        request = Request(mode=chosen, jobs=jobs or max(1, min(4, os.cpu_count() or 1)), write=not dry_run, pool=there, **wanted)
+        request = Request(mode=chosen, jobs=jobs or max(1, min(4, usable())), write=not dry_run, pool=there, **wanted)
         with admitted(ws, request) as operator:  # before the next line brings torch
             from pypto_op.tuning import pages, report
             from pypto_op.tuning.tune import tune_operator

@@ -119,6 +119,23 @@ def test_a_public_kernel_is_judged_by_a_task_of_ours(checkout: Path) -> None:
     assert (row["kernel"], row["verdict"]) == ("sin_kernel", "PASS"), row
 
 
+@pytest.mark.slow
+def test_a_file_that_imports_another_of_its_collection_is_judged_by_a_task_of_several_lines(tmp_path: Path) -> None:
+    root = tmp_path / "checkout/python/sgl_kernel_npu/sgl_kernel_npu"
+    helper = "def rows_at_once():\n    return 64\n"
+    first, _, rest = KERNEL.split("#" * 20, maxsplit=1)[0].partition("import triton\n")
+    text = f"{first}from sgl_kernel_npu.utils.triton_utils import rows_at_once\nimport triton\n{rest}".replace(
+        "64)", "rows_at_once())"
+    )
+    for place, content in (("utils/triton_utils.py", helper), ("norm/sine.py", text)):
+        (root / place).parent.mkdir(parents=True)
+        (root / place).write_text(content, encoding="utf-8")
+    entry = {"source": "sgl_kernel_npu", "file": "norm/sine", "function": "call_kernel", "args": "x", "inputs": "torch.randn(99)"}
+    entry |= {"want": "y = x.sin(); return y", "call": "y = call_kernel(x); return y"}
+    row = kernels.row(entry, tmp_path / "checkout", "interpret")
+    assert (row["kernel"], row["verdict"]) == ("norm/sine call_kernel", "PASS"), row
+
+
 def test_a_source_that_is_no_folder() -> None:
     answer = run("tasks", "--source", "kernelbench=/nowhere/at/all")
     assert answer.exit_code == 2 and "is no NAME=FOLDER" in answer.output
@@ -126,7 +143,8 @@ def test_a_source_that_is_no_folder() -> None:
 
 def test_every_entry_names_a_collection_and_is_there_once() -> None:
     named = [(entry["source"], entry["file"]) for entry in kernels.entries()]
-    assert len(named) == len(set(named)) >= 60
+    functions = [(*pair, entry.get("function")) for pair, entry in zip(named, kernels.entries(), strict=True)]
+    assert len(functions) == len(set(functions)) >= 80
     assert {source for source, _ in named} == set(kernels.FILES)
     assert set(league.PLAYERS) <= {f"{source}/{file}" for source, file in named}
 

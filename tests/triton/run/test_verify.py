@@ -195,6 +195,23 @@ def test_an_unknown_policy_is_told_once_and_starts_nothing(place: Path, monkeypa
     assert (done.code, (done.stdout + done.stderr).count("nosuch")) == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["exop", "something_else"])
+def test_a_slip_in_the_operators_name_leaves_the_last_verdict(name: str, place: Path) -> None:
+    project = lab.folder(place, SAME, lab.impl(GOOD))
+    project.verify_result.write_text("{}")
+    done = command("triton", "verify", "--op_name", name, "--verify_dir", place)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr == f"verify: {place}: no operator is called {name}; did you mean expo?\n"
+    assert project.verify_result.read_text() == "{}"
+
+
+def test_a_folder_without_an_operator_says_which_files_it_lacks(place: Path) -> None:
+    place.mkdir()
+    done = command("triton", "verify", "--op_name", "expo", "--verify_dir", place)
+    assert done.code == 1 and done.stderr.endswith("copy expo_torch.py and expo_triton_ascend_impl.py there\n"), done.stderr
+    assert not list(place.iterdir())
+
+
 def test_bad_folder_and_bad_name_end_in_one_line(tmp_path: Path) -> None:
     done = lab.script("verify", "--op_name", "../x", "--verify_dir", str(tmp_path))
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)

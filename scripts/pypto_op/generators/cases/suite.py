@@ -17,6 +17,7 @@ from pypto_op.generators.cases import (
     codes,
     empty_buffers,
     far_values,
+    lagging,
     leaning,
     lowest,
     meeting,
@@ -110,4 +111,5 @@ def _hurting(maker: Maker) -> None:
     values.alike(maker)
     meeting.add(maker)
     leaning.add(maker)
+    lagging.add(maker)
     values.cancellation(maker)

@@ -260,5 +260,5 @@ def _same_stress(case: Case, others: Sequence[Case]) -> bool:
 
 def _seconds() -> float:
     """Return the wall time of one call: where more processes want a core than there are, each gets its share of one only."""
-    crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+    crowd = os.getloadavg()[0] / (os.cpu_count() or 1)  # both of the whole machine
     return _SECONDS * min(max(crowd, 1.0), _MOST_CROWDED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from pypto_op.backends.base import Limits
+from pypto_op.backends.cores import usable
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.policy import Policy
 from pypto_op.generators.rehearsing.first_candidate import FirstCandidate
@@ -33,7 +33,7 @@ class SideBySide:
     """
 
     def __init__(self, ws: OpWorkspace, policy: Policy, limits: Limits, cases: int) -> None:
-        count = max(1, min(MOST, os.cpu_count() or 1, cases // 5))
+        count = max(1, min(MOST, usable(), cases // 5))
         self._sessions = [ReferenceSession(ws, limits=limits) for _ in range(count)]
         self._measured = Measured(ws, self._sessions)
         self._free: SimpleQueue[FirstCandidate] = SimpleQueue()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op import python_text
 from pypto_op.documents import constraints, knobs, legal, p0_shapes, ranges, rows, special_values, together
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
@@ -245,8 +246,9 @@ def load_contract(
     rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, workspace.spec)
     cases = suite_document.load(suite or workspace.suite)
     if workspace.test_inputs.is_file():
+        python_text.parse(source := read_text(workspace.test_inputs), workspace.test_inputs)
         names = [port.name for port in interfaces.primary_inputs]
-        knobs.check_known(cases.cases, names, workspace.test_inputs, read_text(workspace.test_inputs))
+        knobs.check_known(cases.cases, names, workspace.test_inputs, source)
     if not cases.cases:
         raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
     own = spec.policy()

@@ -21,7 +21,7 @@ from typing import Any
 
 from pypto_op.documents import axes, constraints, golden_scan, legal_sizes
 from pypto_op.documents import spec as spec_document
-from pypto_op.documents.knobs import ALIKE, DRAWN, LEANING, OFFSET, RANGE, SCALE, ZONE
+from pypto_op.documents.knobs import ALIKE, DRAWN, LAGGING, LEANING, OFFSET, RANGE, SCALE, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.documents.spec import Spec
@@ -372,7 +372,7 @@ class _Drawer:
         return [sizes for sizes in found if sizes[axis] != base[axis]]
 
 
-_ODD = frozenset({ZONE, SCALE, OFFSET, RANGE, ALIKE, LEANING, "cancellation_stress", "weight"})
+_ODD = frozenset({ZONE, SCALE, OFFSET, RANGE, ALIKE, LEANING, LAGGING, "cancellation_stress", "weight"})
 """Knobs of values that an ordinary case does not have."""
 
 _NOT_TAKEN = frozenset({"purpose", "note", "description", "power", "twin"})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op import self_contained
+from pypto_op import python_text, self_contained
+from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace, parse_phase
@@ -40,8 +41,8 @@ def resolve(
         up_to: the phase k; default: what the name of `impl` says, else the whole operator.
 
     Raises:
-        ContractError: the phase does not exist, or contradicts the name of the file, or its golden is missing or does not
-            stand alone.
+        ContractError: the phase does not exist, or contradicts the name of the file, or its golden is missing, is no
+            Python or does not stand alone.
     """
     path = None if impl is None else absolute(Path(impl), workspace)
     phase = _phase(workspace, total_modules, path, None if up_to is None else parse_phase(str(up_to)))
@@ -54,6 +55,7 @@ def resolve(
             file=golden,
             remedy="write it first (mathematician)" if phase is None else f"write the golden of M{phase} first",
         )
+    python_text.parse(read_text(golden), golden)  # told with its place, where the golden's process would end without a word
     if phase is not None:
         self_contained.check(golden)
     return Subject(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_op.backends.base import HasDevices, Limits
+from pypto_op.backends.cores import usable
 from pypto_op.backends.memory import NoMemoryLeft, available_mb
 from pypto_op.errors import InfraError
 from pypto_op.judge.answers.plan import Plan
@@ -73,9 +74,7 @@ def run_cases(
 
 def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
     """Return how many lanes of a suite to run at once on this machine: as many as cores and memory allow."""
-    import os
-
-    return max(1, min(os.cpu_count() or 1, available_mb() // WORKER_MB, len(lanes_of(cases))))
+    return max(1, min(usable(), available_mb() // WORKER_MB, len(lanes_of(cases))))
 
 
 def silence_of(limits: Limits) -> float:

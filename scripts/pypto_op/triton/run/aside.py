@@ -45,7 +45,7 @@ _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, masks.MOVE: masks.TOLD, unread.MOVE: unread.TOLD}
 _TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
 _TOLD |= {reaching.CODES: reaching.TOLD_CODES, reaching.EXACT: reaching.TOLD_EXACT, stretched.MOVE: stretched.TOLD}
-_TOLD |= {stretched.BELOW: stretched.TOLD_BELOW}
+_TOLD |= {stretched.BELOW: stretched.WHAT_BELOW}
 _AFTER = {**neighbours.TOLD, before.KEPT: before.TOLD}
 """By the name of a pass, what is said of the calls before the one that it judges."""
 _MOST_NAMES = 4
@@ -245,6 +245,9 @@ class Aside:
                 said = _told_of_first([*step.vary])
                 case.said += [] if said in case.said else [said]
                 return
+        if step.move == stretched.BELOW and found.error_type in _NUMBERS:
+            case.said.append(stretched.TOLD_BELOW)
+            return
         self._run.keep(case, 1, found, begin)
 
     def _judged(self, step: Step, ahead: Ahead, *, alone: bool = False) -> Judgement:

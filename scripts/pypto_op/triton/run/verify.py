@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def verify_triton(
     project: Project, request: Request | None = None, progress: Callable[[Case], None] | None = None
 ) -> dict[str, Any]:
-    """Verify an implementation and write the result, whatever happens.
+    """Verify an implementation and write the result, whatever happens to it.
 
     Args:
         request: how; None: the defaults.
@@ -36,9 +36,11 @@ def verify_triton(
         The result (schemas/verify_result.schema.json); `status` is PASS, FAIL or ERROR.
 
     Raises:
-        ContractError: a place of the result is taken by something that is none; nothing is changed.
+        ContractError: no operator of that name lies there, or a place of the result is taken by something that is none;
+            nothing is changed.
     """
     request = request or Request()
+    project.check_name()  # first: a slip of the pen must not replace another operator's verdict
     paths = [project.verify_result, *([request.output] if request.output else [])]
     for path in paths:
         results.check_target(path, "verify result", "failures", own=project.verify_result)

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from pypto_op.triton.static.gradients import CONTEXT
-from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.suspects import SUSPECT
-from pypto_op.triton.static.values import Container, Ext, Function, Host, Instance, Tensor, Value, options, tensors_in
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Ext,
+    Function,
+    Host,
+    Instance,
+    Member,
+    Tensor,
+    Value,
+    Wrapping,
+    options,
+    tensors_in,
+)
 
 _DISTRIBUTED = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.DTensor")
 _BACKENDS = ("cuda", "npu")
@@ -16,17 +29,24 @@ _REACHES = frozenset(
     | {"operator.attrgetter", "operator.methodcaller", "builtins.object.__getattribute__", "builtins.type.__getattribute__"}
 )
 _MAKES_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
+_PLAIN = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "set", "int", "float", "bool", "str", "complex"))
 _NUMBERS = {"builtins.float": float, "builtins.int": int, "builtins.bool": bool}
 
 
-def is_instance(args: list[Value]) -> Value:
+def is_instance(args: list[Value], *, on_device: bool = False) -> Value:
     """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not.
 
     No tensor is a distributed one: forward is given plain ones, and may not make such.
+
+    Args:
+        args: the value and the kinds.
+        on_device: what forward is given is known to be tensors, so none of it is a list or a number.
     """
     if len(args) != 2:
         return Host()
     value, kind = args
+    if on_device and _are_plain(kind) and all(_is_given(option) for option in options(value)):
+        return Host(False)
     if all(map(_is_distributed, options(kind))):
         return Host(False) if all(isinstance(option, Tensor) for option in options(value)) else Host()
     if isinstance(kind, Ext) and kind.name == "torch.Tensor":
@@ -38,6 +58,16 @@ def is_instance(args: list[Value]) -> Value:
         doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
         return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
     return Host()
+
+
+def _is_given(value: Value) -> bool:
+    return isinstance(value, Tensor) and all(buffer.origin == "input" for buffer in value.buffers)
+
+
+def _are_plain(kind: Value) -> bool:
+    """Whether a class, or each of a tuple of classes, is one of Python's own: no tensor is of it."""
+    kinds = kind.members() if isinstance(kind, Container) and kind.kind == "tuple" and kind.complete else [kind]
+    return bool(kinds) and all(isinstance(one, Ext) and one.name in _PLAIN for one in kinds)
 
 
 def _is_context(value: Value) -> bool:
@@ -103,3 +133,15 @@ def operator(name: str, args: list[Value]) -> str:
     """Return the operator that a decorator of `torch.library` makes of a function ("space::name"); "" for another decorator."""
     word = args[0].const if args and isinstance(args[0], Host) else None
     return word if name in _MAKES_OPERATORS and isinstance(word, str) else ""
+
+
+def identity(left: Value, right: Value, same: bool) -> Value:
+    """Return what `left is right` is, or `left is not right` where not `same`; what no file's own object is is not known."""
+    none_left = isinstance(left, Host) and left.const is None
+    none_right = isinstance(right, Host) and right.const is None
+    if none_left and none_right:
+        return Host(same)
+    for value, other in ((left, none_right), (right, none_left)):
+        if other and isinstance(value, (Kernel, Function, ClassValue, Launcher, Container, Wrapping, Member)):
+            return Host(not same)
+    return Host()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op.triton.static import answers, sizes, storages
+from pypto_op.triton.static import answers, emptiness, sizes, storages
 from pypto_op.triton.static.gradients import GRAD
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
@@ -81,7 +81,7 @@ class Builtins:
             "builtins.map": self._map,
             "builtins.filter": self._map,
             "builtins.type": self._type,
-            "builtins.isinstance": lambda args, *_: answers.is_instance(args),
+            "builtins.isinstance": lambda args, *_: answers.is_instance(args, on_device=self.m.on_device),
             "functools.partial": self._partial,
             "importlib.import_module": self._import,
             "functools.reduce": self._reduce,
@@ -182,9 +182,7 @@ class Builtins:
     def _in_forward(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         given = [*args, *kwargs.values()]
         kind = self.m.policy.call(name)
-        known = sizes.made(self.m, name, given) or (
-            sizes.reckoned(self.m, name[6:], given) if name.startswith("torch.") else None
-        )
+        known = sizes.made(self.m, name, given) or sizes.called(self.m, name, given)
         if known is not None:
             return known
         if kind is not None:
@@ -243,7 +241,8 @@ class Builtins:
             return Host() if kind == "host" else tensor
         if name == storages.MAKES:
             return Storage(tensor)
-        known = sizes.reckoned(self.m, name, [tensor, *args, *kwargs.values()])
+        given = [tensor, *args, *kwargs.values()]
+        known = sizes.reckoned(self.m, name, given) or emptiness.counted(name, given)
         if known is not None:
             return known
         if name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "cpu"):

@@ -9,7 +9,7 @@ from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.gradients import SAVES
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
 from pypto_op.triton.static.launching import Launching, spread
-from pypto_op.triton.static.machine import Frame, Machine, join
+from pypto_op.triton.static.machine import Frame, Machine, Recursion, join
 from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile, nodes_in
@@ -36,6 +36,7 @@ from pypto_op.triton.static.values import (
 )
 
 _DEEPEST = 40
+_TURNS = 2  # so often a function may be inside itself; what a further call would return, it returns on its other paths
 _KINDS = {
     "builtins.staticmethod": "static",
     "builtins.classmethod": "class",
@@ -47,11 +48,9 @@ _KINDS = {
 }
 COMPILES = "torch.compile"
 _TRANSPARENT = (
-    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.",
-    "dataclasses.dataclass", "torch.library.triton_op", "torch.library.custom_op",
-    "torch.library.wrap_triton", "torch.amp.custom_",
-    "torch.cuda.amp.custom_",
-    "abc.", "torch.autograd.function.once_differentiable", "torch.compiler.disable", "torch.jit.ignore",
+    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.", "dataclasses.dataclass", "torch.library.triton_op",
+    "torch.library.custom_op", "torch.library.wrap_triton", "torch.amp.custom_", "torch.cuda.amp.custom_", "abc.",
+    "torch.autograd.function.once_differentiable", "torch.compiler.disable", "torch.jit.ignore",
 )  # fmt: skip
 
 
@@ -225,8 +224,10 @@ class Calls:
         self, function: Function, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
     ) -> Value:
         body = function.node
-        if self.m.active.count(body) >= 2 or len(self.m.active) > _DEEPEST:
-            return Unknown("what a recursion returns")
+        if self.m.active.count(body) >= _TURNS:
+            raise Recursion
+        if len(self.m.active) > _DEEPEST:
+            return Unknown("what very deep calls return")
         given = [*([function.bound] if function.bound is not None else []), *function.arguments, *args]
         keywords = {**function.keywords, **kwargs}
         if function.kind == "cached" and self.m.phase == "forward" and any(tensors_in(v) for v in (*args, *kwargs.values())):
@@ -265,7 +266,9 @@ class Calls:
         values = [value for value, _, _, _ in frame.returns] + ([Host(None)] if reached and not frame.returns else [])
         if generates and any(isinstance(where, cst.Yield) for _, _, where, _ in frame.returns):
             return Container("generator", [union(values)], complete=False)
-        return union(values)
+        if frame.recurs and not values and self.m.active.count(node) > 1:
+            raise Recursion
+        return union(values) if values or not frame.recurs else Unknown("what a recursion returns")
 
     def _bind(self, function: Function, scope: Scope, args: list[Value], kwargs: dict[str, Value]) -> None:
         params = function.node.params

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
 
-from pypto_op.triton.static import answers, storages
+from pypto_op.triton.static import answers, emptiness, storages
 from pypto_op.triton.static.comprehensions import Comprehensions
 from pypto_op.triton.static.kernels import Kernel, Launcher
-from pypto_op.triton.static.machine import Machine
+from pypto_op.triton.static.machine import Machine, Recursion
 from pypto_op.triton.static.slices import bounds_of, part_of
 from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import (
@@ -21,13 +22,11 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Member,
     Scope,
     Storage,
     Tensor,
     Unknown,
     Value,
-    Wrapping,
     holds_data,
     likely,
     options,
@@ -104,7 +103,7 @@ class Expressions:
             if isinstance(option, Container):
                 items += option.members() or [Host()]
             elif isinstance(option, (Host, Storage)):
-                items.append(Host(data=holds_data(option)))
+                items.append(emptiness.part(option))
             elif isinstance(option, (Tensor, Unknown)):
                 items.append(option)
             elif isinstance(option, Instance) and self.m.records.as_tuple(option) is not option:
@@ -139,7 +138,7 @@ class Expressions:
         function = _FOLDED.get(name.removesuffix("Assign"))
         if isinstance(left, Host) and isinstance(right, Host) and function is not None:
             known = left.const is not NOTHING and right.const is not NOTHING
-            return Host(constants.fold(function, left.const, right.const)) if known else Host()
+            return Host(constants.fold(function, left.const, right.const)) if known else emptiness.combined(left, right, name)
         return Host()
 
     def _special(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value | None:
@@ -183,7 +182,7 @@ class Expressions:
             return self._element(owner, key)
         if isinstance(owner, Host):
             self.m.suspects.confirm([key])
-            return Host(data=owner.data)
+            return emptiness.part(owner, key)
         if isinstance(owner, Instance):
             getter = self.m.members.find(owner, "__getitem__")
             if getter is not None:
@@ -298,7 +297,7 @@ class Expressions:
         value = self.evaluate(node.expression, scope)
         if isinstance(node.operator, cst.Not):
             truth = self.truth(value)
-            return Host() if truth is None else Host(not truth)
+            return emptiness.negated(value) if truth is None else Host(not truth)
         if _direct(value):
             return self.combine(node, scope.source, value, Host(), "unary")
         if isinstance(node.operator, cst.Minus) and isinstance(value, Host) and isinstance(value.const, (int, float)):
@@ -322,22 +321,31 @@ class Expressions:
             right = self.evaluate(comparison.comparator, scope)
             name = type(comparison.operator).__name__
             if name in ("Is", "IsNot"):
-                result = _identity(left, right, name == "Is")
+                result = answers.identity(left, right, name == "Is")
             elif name in ("In", "NotIn"):
                 if _direct(right) or (_direct(left) and isinstance(right, Container) and right.members()):
                     self.combine(node, scope.source, self.m.fresh(), right, name)
-                result = answers.is_in(left, right, name == "In")
+                result = emptiness.found_in(left, right, answers.is_in(left, right, name == "In"), name)
             else:
                 result = self.combine(node, scope.source, left, right, name)
             left = right
         return result if len(node.comparisons) == 1 else Host()
 
     def _conditional(self, node: cst.IfExp, scope: Scope) -> Value:
-        truth = self.truth(self.evaluate(node.test, scope))
+        test = self.evaluate(node.test, scope)
+        truth = self.truth(test)
         if truth is not None:
             return self.evaluate(node.body if truth else node.orelse, scope)
+        found: list[Value] = []
         with self.m.around(branches=1):
-            return union([self.evaluate(node.body, scope), self.evaluate(node.orelse, scope)])
+            for side in (node.body, node.orelse):
+                with contextlib.suppress(Recursion):
+                    found.append(self.evaluate(side, scope))
+                if side is node.body and found:
+                    found = [emptiness.answer(self.m, test, found[0])]
+        if not found:
+            raise Recursion
+        return union(found)
 
     def _subscript(self, node: cst.Subscript, scope: Scope) -> Value:
         owner = self.evaluate(node.value, scope)
@@ -386,14 +394,3 @@ def _direct(value: Value) -> bool:
 def _is_list(value: Value) -> bool:
     parts = value.members() if isinstance(value, Container) and value.kind == "tuple" else [value]
     return any(isinstance(o, Container) and o.kind == "list" for part in parts for o in options(part))
-
-
-def _identity(left: Value, right: Value, same: bool) -> Value:
-    none_left = isinstance(left, Host) and left.const is None
-    none_right = isinstance(right, Host) and right.const is None
-    if none_left and none_right:
-        return Host(same)
-    for value, other in ((left, none_right), (right, none_left)):
-        if other and isinstance(value, (Kernel, Function, ClassValue, Launcher, Container, Wrapping, Member)):
-            return Host(not same)
-    return Host()

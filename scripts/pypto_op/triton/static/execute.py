@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from pypto_op.triton.static import emptiness
 from pypto_op.triton.static.assigning import Assignments
-from pypto_op.triton.static.machine import join
+from pypto_op.triton.static.machine import Recursion, join
 from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import ClassValue, Container, Ext, Function, Host, Scope, Unknown, Value, options, union
 
@@ -39,18 +40,26 @@ class Statements(Assignments):
         for statement in statements:
             self.m.step()
             self.m.executes(statement, scope.source)
-            if isinstance(statement, cst.SimpleStatementLine):
-                if not all(self._small(small, scope) for small in statement.body):
-                    return False
-            elif not self._compound(statement, scope):
+            if not self._goes_on(statement, scope):
                 return False
         return True
+
+    def _goes_on(self, statement: cst.CSTNode, scope: Scope) -> bool:
+        """Execute one statement, or the statements of one line; return whether what follows is reached."""
+        try:
+            if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+                return all(self._small(small, scope) for small in statement.body)
+            return self._compound(statement, scope)
+        except Recursion:
+            if self.m.frames:
+                self.m.frames[-1].recurs = True
+            return not self.m.frames  # a file's own lines go on: what this one binds stays unknown
 
     def body(self, suite: cst.BaseSuite, scope: Scope) -> bool:
         """Execute the body of a compound statement."""
         if isinstance(suite, cst.SimpleStatementSuite):
             self.m.executes(suite.body[0], scope.source)
-            return all(self._small(small, scope) for small in suite.body)
+            return self._goes_on(suite, scope)
         return self.block(suite.body, scope)
 
     def _small(self, node: cst.CSTNode, scope: Scope) -> bool:
@@ -126,6 +135,7 @@ class Statements(Assignments):
         value = Host(None) if node.value is None else self.m.expressions.evaluate(node.value, scope)
         if self.m.frames:
             frame = self.m.frames[-1]
+            value = emptiness.written(self.m, value) if self.m.empty and self.m.phase == "forward" else value
             frame.returns.append((value, dict(self.m.heap), node, self.m.branches > 0))
 
     def _compound(self, node: cst.CSTNode, scope: Scope) -> bool:
@@ -170,13 +180,13 @@ class Statements(Assignments):
 
     def _if(self, node: cst.If, scope: Scope) -> bool:
         self.m.executes(node, scope.source)
-        truth = self.m.expressions.truth(self.m.expressions.evaluate(node.test, scope))
-        other = node.orelse
+        test = self.m.expressions.evaluate(node.test, scope)
+        truth, other = self.m.expressions.truth(test), node.orelse
         if truth is True:
             return self.body(node.body, scope)
         if truth is False:
             return self._orelse(other, scope)
-        return self._branches([(node.body, ()), (other, ())], scope)
+        return self._branches([(node.body, ()), (other, ())], scope, empty=emptiness.shown(test))
 
     def _orelse(self, node: cst.If | cst.Else | cst.BaseSuite | cst.Finally | None, scope: Scope) -> bool:
         if node is None:
@@ -185,15 +195,21 @@ class Statements(Assignments):
             return self._if(node, scope)
         return self.body(node if isinstance(node, cst.BaseSuite) else node.body, scope)
 
-    def _branches(self, branches: Sequence[tuple[cst.If | cst.Else | cst.BaseSuite | None, object]], scope: Scope) -> bool:
-        """Execute alternatives from the same state and join what those leave that reach their end."""
+    def _branches(
+        self, branches: Sequence[tuple[cst.If | cst.Else | cst.BaseSuite | None, object]], scope: Scope, *, empty: bool = False
+    ) -> bool:
+        """Execute alternatives from the same state and join what those leave that reach their end.
+
+        Args:
+            empty: the first one runs only where a tensor has no element.
+        """
         names, heap = dict(scope.names), dict(self.m.heap)
         ends: list[tuple[dict[str, Value], dict[object, int]]] = []
-        for branch, _ in branches:
+        for position, (branch, _) in enumerate(branches):
             scope.names.clear()
             scope.names.update(names)
             self.m.heap = dict(heap)
-            with self.m.around(branches=1):
+            with self.m.around(branches=1, empty=int(empty and not position)):
                 if self._orelse(branch, scope):
                     ends.append((dict(scope.names), self.m.heap))  # type: ignore[arg-type]
         scope.names.clear()

@@ -35,6 +35,10 @@ class TooComplex(Exception):
     """The file asks for more steps than an honest kernel's does."""
 
 
+class Recursion(Exception):
+    """A path comes to a function that is inside itself already: what it hands on is what the function's other paths do."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something that is denied.
@@ -74,6 +78,7 @@ class Frame:
     """A function that is being executed."""
 
     returns: list[Returned] = field(default_factory=list)
+    recurs: bool = False  # a path of it was left where it came to a recursion
 
 
 @dataclass
@@ -82,13 +87,14 @@ class Machine:
 
     policy: StaticPolicy
     phase: str = "import"  # "import", "init" or "forward": outside forward only what is forbidden everywhere is denied
-    on_device: bool = False  # forward's tensors are known to lie on a GPU, and not on the CPU
+    on_device: bool = False  # what forward is given is known to be tensors that lie on a GPU, and not on the CPU
     heap: dict[Buffer, int] = field(default_factory=dict)  # how surely a launch has written a buffer
     findings: list[Finding] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     loops: int = 0  # how many loops are around the present statement
     branches: int = 0  # how many conditions that are not known are in the function around it
     doubts: int = 0  # how many of them there are in all, around the function's callers too
+    empty: int = 0  # how many conditions are around it that hold only where a tensor has no element (`emptiness`)
     dead: int = 0  # inside something that does not normally run (an except clause)
     steps: int = 0
     frames: list[Frame] = field(default_factory=list)
@@ -175,15 +181,15 @@ class Machine:
             self._watched = None
 
     @contextlib.contextmanager
-    def around(self, *, loops: int = 0, branches: int = 0, dead: int = 0) -> Iterator[None]:
+    def around(self, *, loops: int = 0, branches: int = 0, dead: int = 0, empty: int = 0) -> Iterator[None]:
         """Count loops, unknown conditions and abnormal paths while something is executed."""
         self.loops, self.branches, self.dead = self.loops + loops, self.branches + branches, self.dead + dead
-        self.doubts += branches
+        self.doubts, self.empty = self.doubts + branches, self.empty + empty
         try:
             yield
         finally:
             self.loops, self.branches, self.dead = self.loops - loops, self.branches - branches, self.dead - dead
-            self.doubts -= branches
+            self.doubts, self.empty = self.doubts - branches, self.empty - empty
 
 
 def join(left: dict[Buffer, int], right: dict[Buffer, int]) -> dict[Buffer, int]:

@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from pypto_op.triton.static import emptiness
 from pypto_op.triton.static.evaluate import TUPLES
 from pypto_op.triton.static.gradients import CONTEXT, SAVES
 from pypto_op.triton.static.kernels import Kernel, Launcher
@@ -119,7 +120,8 @@ class Members:
             given = self.m.on_device and all(buffer.origin == "input" for buffer in owner.buffers)
             if given and name in _WHERE:
                 return Host(_WHERE[name])
-            return Host(kind="given device" if given and name == "device" else "device" if name == "device" else "")
+            where = "given device" if given else "device"
+            return Host(kind=where if name == "device" else emptiness.attribute(name))
         return owner if kind == "view" else TensorMethod(owner, name)
 
     def find(self, owner: Instance, name: str, node: cst.CSTNode | None = None, source: SourceFile | None = None) -> Value | None:

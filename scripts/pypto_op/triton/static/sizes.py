@@ -5,13 +5,15 @@ Python could do the same (`math.prod`); no tensor's data is among them. Public w
 
 from __future__ import annotations
 
+from pypto_op.triton.static import emptiness
 from pypto_op.triton.static.machine import NO, Machine
 from pypto_op.triton.static.values import Host, Tensor, Value, holds_data, options
 
 _MAKES = ("torch.tensor", "torch.as_tensor")
 """What makes a tensor of a list of numbers."""
 _REDUCTIONS = frozenset({"prod", "sum", "max", "min"})
-_TAKES = frozenset({"item", "tolist", "__int__"})
+_TAKES = frozenset({"item", "tolist", "__int__", "__float__"})
+_NUMBERS = {"builtins.int": "__int__", "builtins.float": "__float__"}
 
 
 def made(machine: Machine, name: str, given: list[Value]) -> Tensor | None:
@@ -21,6 +23,13 @@ def made(machine: Machine, name: str, given: list[Value]) -> Tensor | None:
     tensor = machine.fresh()
     machine.numbers |= tensor.buffers
     return tensor
+
+
+def called(machine: Machine, name: str, given: list[Value]) -> Value | None:
+    """Return what a function makes of such a tensor (`torch.prod(t)`, `int(t)`), or says of a tensor's size; None for another."""
+    method = name[6:] if name.startswith("torch.") else _NUMBERS.get(name)
+    known = reckoned(machine, method, given) if method is not None else None
+    return known or emptiness.counted(method or name, given)
 
 
 def reckoned(machine: Machine, name: str, given: list[Value]) -> Value | None:

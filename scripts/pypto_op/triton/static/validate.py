@@ -14,7 +14,7 @@ from pypto_op.triton.program import LAMBDA, Line, Program
 from pypto_op.triton.static.compile_time import followed
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
-from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
+from pypto_op.triton.static.machine import MAYBE, Finding, Machine, Recursion, TooComplex
 from pypto_op.triton.static.persistent import age, appearance, doubt, forget, keep, names_of, reached
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, load
@@ -85,7 +85,7 @@ def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[
         other, second = _every_call(policy, source, scalars, doubtful)
         if other["valid"] and not second.unconfirmed():
             result, verdict = other, second
-    if not result["valid"]:  # `if not x.is_cuda: return torch.softmax(x)`: no judged call comes there, or it is refused
+    if not result["valid"]:  # `not x.is_cuda`, `isinstance(x, list)`: no judged call comes there, or it is refused
         other, second = _every_call(policy, source, scalars, frozenset(), on_device=True)
         if other["valid"]:
             result, verdict = other, second
@@ -150,7 +150,7 @@ class _Verdict:
             self._enter(scope)
         except TooComplex:
             self.m.deny(self.source.module, self.source, "the file is too complex to be checked", call="(the whole file)")
-        except RecursionError:
+        except (Recursion, RecursionError):
             self.m.deny(self.source.module, self.source, "the file is nested too deeply to be checked", call="(the whole file)")
         self.m.executed.update(place for function in self.m.compile_time for place in followed(function))
         kernels += [k for k in self.m.late_kernels if k not in kernels]

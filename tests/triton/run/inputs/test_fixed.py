@@ -40,6 +40,24 @@ def test_segments_keep_their_ends_and_lengths() -> None:
     assert sorted(found.diff().tolist()) == [3, 6, 11, 21]
 
 
+@pytest.mark.parametrize(
+    ("starts", "lengths", "stay"),
+    [
+        ([0, 8, 11, 16], [8, 3, 5, 9], True),  # side by side
+        ([0, 3, 8, 30], [3, 5, 9, 10], True),  # with a gap, and lengths that rise
+        ([0, 8, 11, 16], [1, 2, 0, 1], False),  # labels of rows, say
+        ([0, 8, 11, 16], [9, 3, 5, 9], False),
+        ([0, 8, 11, 16], [16, 11, 8, 0], False),
+    ],
+)
+def test_segments_stay_where_their_lengths_are_another_input(starts: list[int], lengths: list[int], stay: bool) -> None:
+    """They would overlap, and a right kernel for each of them would be a race."""
+    inputs = [torch.randn(4, 4), torch.tensor(starts), torch.tensor(lengths)]
+    found = one_value.varied(inputs, 0, [False, True, True])
+    assert (found is None) is stay
+    assert any("tensor 1, tensor 2 is the same" in line for line in fixed.told(inputs, [False, True, True], taken=True)) is stay
+
+
 def test_a_table_of_pages_has_another_order() -> None:
     table = torch.arange(12).view(3, 4)
     found = fixed.other(table, torch.Generator().manual_seed(0))

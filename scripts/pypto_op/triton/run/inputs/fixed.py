@@ -54,11 +54,19 @@ def fixed(before: list[str], now: list[str]) -> list[bool]:
     return [bool(one) and one == other for one, other in zip(before, now, strict=len(before) == len(now))]
 
 
-def other(tensor: torch.Tensor, draws: torch.Generator, *, gaps: bool = False) -> torch.Tensor | None:
+def other(
+    tensor: torch.Tensor, draws: torch.Generator, *, gaps: bool = False, among: Sequence[torch.Tensor] = ()
+) -> torch.Tensor | None:
     """Return a tensor of the same layout and kind with other values; None where none is sure to be valid.
 
-    `gaps`: numbers one after another get a gap; the last one may be too large for a table then.
+    Args:
+        tensor: stays as it is.
+        draws: draws the values.
+        gaps: numbers one after another get a gap; the last one may be too large for a table then.
+        among: all inputs of the case. Where segments begin stays where their lengths are another input: they would overlap.
     """
+    if any(_are_segments(tensor, one) or _are_segments(one, tensor) for one in among if one is not tensor):
+        return None
     copy = same_layout(tensor)
     seen = once(copy)
     if gaps and are_consecutive(seen):
@@ -87,12 +95,22 @@ def told(inputs: Any, same: Sequence[bool], *, taken: bool) -> list[str]:
         taken: the reference takes other values for those that can have some.
     """
     draws = torch.Generator()
-    pairs = zip(tensors_of(inputs), same, strict=False)  # none before the second pass
-    found = [at for at, (tensor, stays) in enumerate(pairs) if stays and not (taken and other(tensor, draws) is not None)]
+    among = tensors_of(inputs)
+    pairs = zip(among, same, strict=False)  # none before the second pass
+    found = [at for at, (one, stays) in enumerate(pairs) if stays and not (taken and other(one, draws, among=among) is not None)]
     if not found:
         return []
     words = ", ".join(f"tensor {position}" for position in found[:_MOST_NAMES])
     return [f"of the inputs {words} is the same for every seed and got no other values: a kernel may know it by heart"]
+
+
+def _are_segments(starts: torch.Tensor, lengths: torch.Tensor) -> bool:
+    """Whether segments begin at some whole numbers, have others as lengths, and lie side by side; those of one a gap parts."""
+    whole = not any(one.is_floating_point() or one.is_complex() or one.dtype is torch.bool for one in (starts, lengths))
+    if not whole or starts.dim() != 1 or starts.shape != lengths.shape or len(starts) < _LEAST:
+        return False
+    apart, most = starts.diff(), lengths[:-1].to(starts.device)
+    return bool((lengths >= 0).all() and (most <= apart).all() and ((most == apart) & (most > 1)).any())
 
 
 def _hash(tensor: torch.Tensor) -> str:

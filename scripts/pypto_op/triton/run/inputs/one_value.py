@@ -61,13 +61,13 @@ def varied(inputs: Any, seed: int, same: Sequence[bool] = (), *, stay: Sequence[
         gaps: positions that follow one another get a gap.
     """
     draws = torch.Generator().manual_seed(seed)
-    sizes = _sizes(inputs)
+    sizes, among = _sizes(inputs), tensors_of(inputs)
     stays = iter(same)
     changed = False
 
     def tensor(given: torch.Tensor) -> torch.Tensor:
         nonlocal changed
-        if next(stays, False) and (mixed := fixed.other(given, draws, gaps=gaps)) is not None:
+        if next(stays, False) and (mixed := fixed.other(given, draws, gaps=gaps, among=among)) is not None:
             changed = True
             return mixed
         copy = same_layout(given)

@@ -191,7 +191,7 @@ def _follows(before: torch.Tensor, after: torch.Tensor, factor: float) -> bool:
 
 def are_finite(outputs: Any) -> bool:
     """Whether everything that a reference returned is finite: then other inputs suit it."""
-    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors_of(outputs))
+    return all(bool(torch.isfinite(widened(tensor)).all()) for tensor in tensors_of(outputs))
 
 
 def _side(tensor: torch.Tensor) -> int | None:

@@ -27,10 +27,16 @@ MOVE, BELOW = "stretched", "negative"
 """The names of these moves, beside those of `skewed`: the second lets whole numbers that are only computed with be below zero.
 
 A quotient that is cut off, a remainder with the sign of what is divided, and a greatest element that begins at zero or at -1
-show there alone. Only what is divided or compared so gets it, and nothing that names a place or a length.
+show there alone, and are said: no draw of the task comes there. Only what is divided or compared so gets it, and nothing that
+names a place or a length.
 """
 MOVES = (MOVE, BELOW)
-TOLD_BELOW = "some whole numbers of this pass are below zero, where the reference only computes with them"
+WHAT_BELOW = "some whole numbers of this pass are below zero, where the reference only computes with them"
+TOLD_BELOW = (
+    "with whole numbers below zero, which the task never draws, the answer is wrong: `//` and `%` of a kernel cut a quotient off "
+    "where PyTorch rounds it down, and a greatest element may begin at zero or at -1"
+)
+"""Said, not held against a kernel: `//` is right for numbers from zero, as a maximum from zero is for floats of one sign."""
 TOLD = (
     "the whole numbers of this pass reach as far as the reference takes them: the last rows that they may name, also twice, full "
     "lengths, large ones where it only computes with them"

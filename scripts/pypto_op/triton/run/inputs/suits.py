@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run.inputs import idle, masks, neighbours, one_value, skewed, unread, whole
-from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.inputs.packing import tensors_of, widened
 
 FEW = 4
 """A wrong answer of so few numbers may come within the tolerance of each by chance."""
@@ -88,7 +88,7 @@ class Suits:
             return False
         if move.startswith(one_value.OTHER):
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, seed + 1)), strict=True)
-            same = all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+            same = all(torch.allclose(widened(one), widened(other), rtol=1e-3) for one, other in pairs)
             return same and (
                 move == one_value.TENSORS or neighbours.shapes_of(found) == neighbours.shapes_of(self._tried(own, seed, None))
             )

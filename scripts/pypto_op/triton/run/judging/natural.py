@@ -135,8 +135,9 @@ def _near(reference: torch.Tensor, truth: torch.Tensor) -> bool:
     """Whether the reference is near (root mean square, relative) to its float64 run, or that is none (dropout, a cast)."""
     if truth.dtype is not torch.float64:
         return False
-    both = torch.isfinite(truth) & torch.isfinite(reference)
-    right, off = truth[both], reference[both].to(torch.float64) - truth[both]
+    wide = reference.to(torch.float64)
+    both = torch.isfinite(truth) & torch.isfinite(wide)
+    right, off = truth[both], wide[both] - truth[both]
     return bool(off.square().mean().sqrt() <= _contract(reference)["mere"] * right.square().mean().sqrt())
 
 

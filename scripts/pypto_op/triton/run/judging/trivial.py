@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pypto_op.documents.policy import Policy, get_policy
-from pypto_op.triton.run.inputs.packing import tensors_of
+from pypto_op.triton.run.inputs.packing import tensors_of, widened
 from pypto_op.triton.run.judging.judgement import Judgement, compare
 from pypto_op.triton.run.judging.natural import FACTOR
 
@@ -90,7 +90,7 @@ def _line(position: int, words: list[str]) -> str:
 
 def _answers(want: torch.Tensor, inputs: Any, other: torch.Tensor | None) -> Iterator[tuple[str, torch.Tensor]]:
     if want.numel() >= _SEVERAL and not want.is_complex():
-        flat = want.reshape(-1)
+        flat = widened(want).reshape(-1)
         finite = flat[torch.isfinite(flat)] if want.is_floating_point() else flat
         if finite.numel():
             value = finite.double().mean() if want.is_floating_point() else finite[0]

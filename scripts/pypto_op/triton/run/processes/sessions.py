@@ -95,6 +95,8 @@ class _Session(WorkerSession):
 class _OfTask(_Session):
     """A process that runs a copy of the task, which finds its data under every name that it may ask for."""
 
+    maps_answers = True  # hundreds of megabytes, of a file that is this one's and written once
+
     def __init__(self, project: Project, place: Place, limits: Limits, role: str, more: dict[str, Any]) -> None:
         super().__init__(project, place, limits, project.task, role, more)
         staged = project.stage_task(self.scratch / "task")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
@@ -14,6 +15,7 @@ from pypto_op.hashing import sha256_file
 from pypto_op.triton.run.setup.results import is_sealed
 
 DEFAULT_IMPL = "triton_ascend_impl"
+_TASK = "_torch.py"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _DATA_NAME = re.compile(r"""["']([A-Za-z0-9_.\-]+\.jsonl?)["']""")
 _RESULTS = re.compile(r"(verify|perf)_result.*\.json\Z")
@@ -43,7 +45,7 @@ class Project:
     @property
     def task(self) -> Path:
         """The reference."""
-        return self.folder / f"{self.op_name}_torch.py"
+        return self.folder / f"{self.op_name}{_TASK}"
 
     @property
     def impl(self) -> Path:
@@ -74,8 +76,18 @@ class Project:
     def _suffix(self) -> str:
         return "" if self.impl_name == DEFAULT_IMPL else "_" + self.impl_name.removeprefix("triton_")
 
+    def check_name(self) -> None:
+        """Raise ContractError where neither task nor implementation has this operator's name: a slip, not a lost file."""
+        if self.task.is_file() or self.impl.is_file():
+            return
+        there = sorted(path.name.removesuffix(_TASK) for path in self.folder.glob(f"?*{_TASK}"))
+        meant = difflib.get_close_matches(self.op_name, there, 3) or there[:3]
+        remedy = f"did you mean {' or '.join(meant)}?" if meant else f"copy {self.task.name} and {self.impl.name} there"
+        raise ContractError(f"no operator is called {self.op_name}", file=self.folder, remedy=remedy)
+
     def check(self) -> None:
         """Raise ContractError when a file is missing."""
+        self.check_name()
         for path, what in ((self.task, "task"), (self.impl, "implementation")):
             if not path.is_file():
                 raise ContractError(f"the {what} is missing", file=path, remedy=f"copy it there under the name {path.name}")

@@ -116,13 +116,14 @@ class Gate(DispatchMode):
         return self._told(self.listener, func, args, dict(kwargs or {}))
 
     def _reckons(self, name: str, args: tuple[Any, ...]) -> bool:
-        """Whether an operator reduces a few whole numbers that are no data; Python may look at such, and could do the same."""
+        """Whether an operator reduces a few whole numbers, or hands one back, that are no data; Python could do the same."""
         source = args[0] if args else None
         if name not in _RECKONS or self.listener is None or not isinstance(source, torch.Tensor) or source.numel() > _FEW:
             return False
         whole = not source.is_floating_point() and not source.is_complex()
         with self.opened():
-            return whole and not any(self.listener.carries(one) for one in args if isinstance(one, torch.Tensor))
+            carried = any(self.listener.carries(one) for one in args if isinstance(one, torch.Tensor))
+        return (whole or name in _TO_HOST) and not carried
 
     def _denial(self, what: str, line: str | None) -> Denied:
         """Remember what forward did, and return the error that says so."""
