@@ -57,6 +57,19 @@ def test_counts_next_to_none_are_tried_among_others_and_alone(tmp_path: Path) ->
     assert found["L3_n_alone_1"] == [(0, 1)] and found["L3_n_all_1"][0][1] > 3
 
 
+def test_counts_reach_a_sum_that_32_bits_do_not_hold(tmp_path: Path) -> None:
+    golden = "import torch\n\n\ndef op_golden(x, n):\n    return (x * n[:, None]).sum(0) / n.sum().clamp(min=1)\n"
+    for most, longest, reached in ((1_000_000, 4096, True), (1_000_000, 2000, False), (900, 4096, False)):
+        ports = [tensor("x", shape=("S", "D")), tensor("n", "int32", ("S",))]
+        front = {"p0_shapes": [{"S": 40, "D": 32}], "dynamic_axes": ["S"], "dynamic_axes_ranges": {"S": [1, longest]}}
+        ws = placed(tmp_path / f"{most}_{longest}", ports, shape_constraints=[f"0 <= n <= {most}", "D % 16 == 0"], **front)
+        ws.golden.write_text(golden)
+        cases = suite_cases.cases(gather(ws))
+        sums = [int(made(ws, **case)["n"].sum()) for case in cases if "all_greatest" in case["id"]]
+        assert [found > 2**31 for found in sums] == [True] * reached
+        assert all(case["shape"]["D"] == 16 for case in cases if "all_greatest" in case["id"])
+
+
 def test_a_switch_is_tried_beside_counts_of_one(tmp_path: Path) -> None:
     """Whether a variance is divided by n or by n - 1 does not show beside a million of samples."""
     ports = [tensor("x", shape=("S", "D")), tensor("n", "int32", ("S",)), {"name": "less", "shape": [], "dtype": "int"}]

@@ -45,6 +45,7 @@ class Order:
     backwards: bool = False  # walk sums, K and scans from the end
     apart: bool = False  # take a sum of differences as the difference of two sums (`twins.differences`)
     by_terms: bool = False  # contract a matmul of few products term by term, each product rounded
+    shifted: bool = False  # take a mean from the distances to one of the values (`twins.shifts`)
 
 
 def _one_by_one(terms: torch.Tensor) -> torch.Tensor:
@@ -104,9 +105,9 @@ def _as_tree(parts: Sequence[torch.Tensor]) -> torch.Tensor:
 ORDERS = {
     order.name: order
     for order in (
-        Order("reversed", _backwards, TILE, _in_turn, backwards=True, apart=True),
+        Order("reversed", _backwards, TILE, _in_turn, backwards=True, apart=True, shifted=True),
         Order("tiled", _tile_by_tile, TILE, _in_turn),
-        Order("pairwise", _pairwise, TILE, _as_tree, apart=True),
+        Order("pairwise", _pairwise, TILE, _as_tree, apart=True, shifted=True),
         Order("sequential", _one_by_one, CUBE, _in_turn, by_terms=True),
     )
 }

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins import differences, means, mixes, neighbours, orders
+from pypto_op.twins import differences, means, mixes, neighbours, orders, shifts
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
 
@@ -63,6 +63,7 @@ class Reordered(DispatchMode):
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
         self.orders_values = False  # an operator ran whose ties the twin `other_ties` resolves otherwise
         self._means = means.Means()
+        self._shifts = shifts.Shifts()
         self._salt = list(ORDERS).index(twin) if twin in ORDERS else 0
 
     @property
@@ -114,12 +115,25 @@ class Reordered(DispatchMode):
         """
         if self._order is None:
             return total / count
-        return self._means.keep(total * torch.tensor(1.0 / count, dtype=total.dtype), total, count)
+        found = self.shifted(total * torch.tensor(1.0 / count, dtype=total.dtype), total, count)
+        return self._means.keep(found, total, count)
 
     def quotient(self, total: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """Return a sum over a tensor, which makes a mean where that counts."""
         found = aten.div.Tensor(total, counts)
-        return found if self._order is None else self._means.keep(found, total, counts)
+        return found if self._order is None else self._means.keep(self.shifted(found, total, counts), total, counts)
+
+    def summed(self, terms: torch.Tensor, dims: Sequence[int], keepdim: bool) -> torch.Tensor:
+        """Return the sum of float32 `terms` over `dims`, of which a mean may become."""
+        total = self.fold(terms, dims, keepdim)
+        if self._order is not None and self._order.shifted:
+            self._shifts.keep(total, terms, dims)
+        return total
+
+    def shifted(self, found: torch.Tensor, total: torch.Tensor, count: Any) -> torch.Tensor:
+        """Return the mean `found`, total / count, as an order has it that takes a value off first (`twins.shifts`)."""
+        order = self._order
+        return self._shifts.mean(found, total, count, self.fold) if order is not None and order.shifted else found
 
     def product(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return left @ right in the order, and with the operands, of this twin."""
@@ -223,7 +237,7 @@ def _sum(
     dims = _dims(tensor, dim)
     if not dims or not tensor.numel() or dtype == torch.float64:
         return aten.sum.dim_IntList(tensor, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
-    total = mode.fold(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
+    total = mode.summed(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
     setattr(total, _IS_A_SUM, True)
     return total
 
@@ -241,7 +255,7 @@ def _mean(
     count = 1
     for d in dims:
         count *= tensor.shape[d]
-    return mode.shared(mode.fold(_wide(tensor), dims, keepdim), count).to(dtype or tensor.dtype)
+    return mode.shared(mode.summed(_wide(tensor), dims, keepdim), count).to(dtype or tensor.dtype)
 
 
 def _divide(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
@@ -298,12 +312,12 @@ def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
 
 
 def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
-    found = means.product(mixes.product(left, right), left, right)
+    found = shifts.multiplied(means.product(mixes.product(left, right), left, right), left, right)
     return mode.made(found, torch.mul, left, right)
 
 
 def _power(mode: Reordered, base: torch.Tensor, exponent: Any) -> torch.Tensor:
-    found = means.power(base, exponent)
+    found = shifts.powered(means.power(base, exponent))
     return found if float(exponent).is_integer() else mode.by_logarithm(found, base, float(exponent))
 
 

@@ -20,6 +20,10 @@ from pypto_op.python_text import expression
 from pypto_op.vocabulary import Level
 
 _MOST_TENSORS = 3
+_OVERFLOW, _BEYOND = 1 << 31, 1.05
+"""Where 32 bits with a sign end, and how far a sum goes beyond: a total that is held there is off by more than rounding."""
+_MOST_TILES = 300
+"""Of an axis on which such a sum is reached; a simulator takes two seconds for as many."""
 _WIDE = 1024
 """Of a range of more numbers than that hardly one of those drawn evenly is as small as an axis."""
 
@@ -66,6 +70,31 @@ def long(maker: Maker) -> None:
             flags = {ZONE: dict.fromkeys(maker.sources.masks, "all")} if maker.sources.masks else {}
             if last := _last(maker.sources, name, longest):
                 maker.add(Level.L4, f"{name}_rows_alike_along_{axis}", longest, dtype=dtype, knobs={RANGE: {name: last}, **flags})
+
+
+def beyond_32_bits(maker: Maker) -> None:
+    """Add counts at their greatest on an axis so long that their sum leaves 32 bits, where SPEC.md allows as many.
+
+    A kernel that adds whole numbers before it casts them is right on every shorter axis. The other axes are as small as may be.
+    """
+    for name in counts(maker.sources)[:_MOST_TENSORS]:
+        greatest = (_value(maker.sources.ranges[name][1], {}) or 1) - 1
+        port = next(port for port in maker.sources.tensors if port.name == name)
+        for axis in (axis for axis in maker.dynamic if axis in symbols_of(port)):
+            size = math.ceil(_BEYOND * _OVERFLOW / greatest)
+            if size > _MOST_TILES * maker.sources.steps_along(axis)[0]:
+                continue
+            few = {**dict.fromkeys((*maker.fixed, *maker.varied, *maker.dynamic), 1), axis: size}
+            sizes = maker.fitted(few, up=True)
+            if sizes[axis] >= size:
+                knobs = {RANGE: {name: [greatest, greatest + 1]}}
+                maker.add(
+                    Level.L4,
+                    f"{name}_all_greatest_along_{axis}",
+                    sizes,
+                    dtype=maker.sources.spec.supported_dtypes[0],
+                    knobs=knobs,
+                )
 
 
 def counts(sources: Sources) -> list[str]:

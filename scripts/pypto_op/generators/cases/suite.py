@@ -54,7 +54,7 @@ def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
     whole = (whole_numbers.past, whole_numbers.along, whole_numbers.far, one_number.long)
-    for fill in (_structure, _ordinary, _edges, sizes.long, *whole, near_ends, _hurting):
+    for fill in (_structure, _ordinary, _edges, sizes.long, *whole, near_ends, _hurting, one_number.beyond_32_bits):
         fill(maker)
     maker.complete()
     return maker
