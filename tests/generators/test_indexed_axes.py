@@ -10,6 +10,7 @@ import pytest
 import torch
 from benchmarks import fresh
 from tests.calling import command
+from tests.generators import few_cases
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import spec as spec_document
@@ -40,7 +41,8 @@ RIGHT: dict[str, Callable[..., torch.Tensor]] = {
 
 
 @pytest.mark.slow
-def test_each_wrong_sum_is_refused_and_no_right_one(tmp_path: Path) -> None:
+def test_each_wrong_sum_is_refused_and_no_right_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_cases.keep(monkeypatch, '"padding":', "draw_set", "L4")
     root = fresh.workspace("embedding_grad", tmp_path)
     assert command("harness", "new", root).code == 0
     ws = OpWorkspace.at(root)

@@ -28,7 +28,7 @@ from pypto_op.tuning.ledger import Fate
 from pypto_op.tuning.triton_tune import tune_triton
 
 SLOW = lab.impl("return run(copy_kernel, x)").replace("512", "32")
-TASK = lab.task("return x * 1", "[torch.randn(4096)]")
+TASK = lab.task("return x * 1", "[torch.randn(1024)]")
 
 
 @pytest.fixture(scope="module")
