@@ -132,6 +132,19 @@ def test_of_many_scores_that_are_nearly_alike_any_may_be_the_best() -> None:
     assert int((nearest(far, answers) != far).sum()) > 56
 
 
+def test_of_scores_that_are_made_of_equal_inputs_the_first_is_the_best() -> None:
+    """The last of equal scores passed, because all that lies within rounding of the best might be taken."""
+
+    def best(u: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return torch.argmax(z - torch.log(-torch.log(u)), -1).to(torch.int32)
+
+    u, z = 0.5 + 0.4 * torch.tanh(noise(64, 64)), noise(64, 64, seed=1)
+    u, z = torch.cat([u, u.flip(-1)], -1), torch.cat([z, z.flip(-1)], -1)
+    answers = [best(u, z), *(way[0] for way in ways(best, u, z))]
+    assert torch.equal(nearest(answers[0], answers), answers[0])
+    assert bool((nearest(127 - answers[0], answers) != 127 - answers[0]).all())
+
+
 def best_before(score: torch.Tensor, steps: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
     """Return the first row that reaches the maximum of a column, as a golden that promises the first of equal ones writes it."""
     candidates = score.float().unsqueeze(2) + steps.float() + 0.0 * said.float().unsqueeze(1)

@@ -245,6 +245,8 @@ def _reordered(
     apart = (ordered.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1, keepdim=True) * _APART).clamp(min=1e-30)
     spread = torch.where(size > 1, ordered + (place - start) * apart, ordered)
     found = rows.clone().scatter(-1, index, spread.gather(-1, target))
+    if name in _ONE_ANSWER:
+        found = _first_of_equals(found, rows, name)
     back = found.reshape(wide.shape) if dim is None or not wide.dim() else found.movedim(-1, dim)
     return (back if way else wide), ways
 
@@ -285,6 +287,20 @@ def _of_the_best(
     first = count - members if end else torch.zeros_like(members)
     inside = (place >= first) & (place < first + members)
     return place, torch.where(inside, first, place), torch.where(inside, members, 1)
+
+
+def _first_of_equals(found: torch.Tensor, rows: torch.Tensor, name: str) -> torch.Tensor:
+    """Return rows whose best value stands at the first place among those that held the same value: no rounding parts these.
+
+    Args:
+        found: the rows as one way has them, one value the best.
+        rows: as they were, in float64. What is equal there was made of equal inputs, and is equal in every honest kernel.
+        name: the order that is asked for.
+    """
+    best = (found.argmax if name in _GREATEST else found.argmin)(dim=-1, keepdim=True)
+    same = rows == rows.gather(-1, best)  # of NaN nothing is
+    first = torch.where(same.any(-1, keepdim=True), same.to(torch.uint8).argmax(dim=-1, keepdim=True), best)
+    return found.scatter(-1, first, found.gather(-1, best)).scatter(-1, best, found.gather(-1, first))
 
 
 def _of_equal_values(together: torch.Tensor, gap: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
