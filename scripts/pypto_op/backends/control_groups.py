@@ -22,7 +22,7 @@ def cores(own: Path = _OWN, mounted: Path = _MOUNTED) -> Iterator[int]:
     """
     for folder, first in _groups("cpu", own, mounted):
         names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if first else ("cpu.max",)
-        quota, period = _numbers(folder, *names, count=2)
+        quota, period = _two(folder, *names)
         if quota > 0 and period > 0:
             yield math.ceil(quota / period)
 
@@ -31,7 +31,7 @@ def free_mb(own: Path = _OWN, mounted: Path = _MOUNTED) -> Iterator[int]:
     """Yield how many MiB each group may still take; pages of files that it has not used of late are free. See `cores`."""
     for folder, first in _groups("memory", own, mounted):
         names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if first else ("memory.max", "memory.current")
-        most, used = _numbers(folder, *names, count=2)
+        most, used = _two(folder, *names)
         if most > 0:
             yield max(0, most - max(0, used - _idle(folder, "total_inactive_file" if first else "inactive_file"))) // 2**20
 
@@ -52,13 +52,13 @@ def _groups(controller: str, own: Path, mounted: Path) -> Iterator[tuple[Path, b
                 yield folder, bool(controllers)
 
 
-def _numbers(folder: Path, *names: str, count: int) -> list[int]:
-    """Return the numbers in some files; zeros where they are missing, or say "max", which is no limit."""
+def _two(folder: Path, *names: str) -> tuple[int, int]:
+    """Return the two numbers in some files; zeros where they are missing, or say "max", which is no limit."""
     try:
-        found = [int(word) for name in names for word in (folder / name).read_text(encoding="utf-8").split()]
+        first, second = [int(word) for name in names for word in (folder / name).read_text(encoding="utf-8").split()]
     except (OSError, ValueError):
-        return [0] * count
-    return found if len(found) == count else [0] * count
+        return 0, 0
+    return first, second
 
 
 def _idle(folder: Path, name: str) -> int:

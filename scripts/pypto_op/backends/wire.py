@@ -105,7 +105,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 def _read_tensors(path: Path, mapped: bool) -> dict[str, torch.Tensor]:
-    """Return the tensors of a safetensors file, flat, each read into memory of its own: the library's reader copies twice."""
+    """Return a safetensors file's tensors, flat, each in memory of its own, or in the file's pages: the library copies twice."""
     import torch
 
     with _opened(path) as file:

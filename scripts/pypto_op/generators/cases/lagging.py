@@ -11,7 +11,7 @@ import itertools
 
 from pypto_op.documents import golden_scan
 from pypto_op.documents.knobs import LAGGING
-from pypto_op.documents.reductions import CHOOSES, LARGEST, SMALLEST, TAKES
+from pypto_op.documents.reductions import CHOOSES, TAKES
 from pypto_op.generators.cases.case_maker import Maker
 from pypto_op.generators.cases.values import widest
 from pypto_op.generators.operator.sources import Sources
@@ -30,7 +30,7 @@ def add(maker: Maker) -> None:
 def pairs(sources: Sources) -> list[tuple[str, str]]:
     """Return the pairs of tensors whose rows are equally long; none where the golden chooses no places."""
     golden = sources.ws.golden, sources.ws.golden_name()
-    by_value = golden_scan.calls(*golden, (LARGEST | SMALLEST) & {"max", "min"}) and golden_scan.calls(*golden, TAKES)
+    by_value = golden_scan.calls(*golden, {"max", "min"}) and golden_scan.calls(*golden, TAKES)
     if not by_value and not golden_scan.calls(*golden, CHOOSES):
         return []
     kept = {*sources.spec.fixed_inputs, *sources.spec.rows}
