@@ -54,7 +54,10 @@ _TUNING_SECONDS = 3.0
 _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
 )
-_BROKEN = "the reference failed when its inputs were moved, so later passes with other inputs were not made"
+_BROKEN = "the reference failed when its inputs were moved ({}), so {}"
+_THAT, _LATER = "nothing was judged on these", "later passes with other inputs were not made"
+_MOST_LOSSES = 3
+"""So often the task's process may die on moved inputs; on a GPU a new one takes some seconds."""
 _ELSEWHERE = (
     "with gradients on, and inputs that begin elsewhere in memory, the implementation ends in {}; it was judged without gradients"
 )
@@ -76,19 +79,20 @@ class Aside:
     def __init__(self, run: Verification, task: TaskSession, candidate: CandidateSession) -> None:
         self._run, self._task, self._candidate = run, task, candidate
         self._steps = Steps(run.cases, run.seeds[0])
+        self._losses = 0  # times that the reference failed on moved inputs
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        try:
-            with Ahead(self._run, self._task, self._steps.after) as ahead:
-                step = self._steps.first()
-                while step is not None:
+        with Ahead(self._run, self._task, self._steps.after) as ahead:
+            step = self._steps.first()
+            while step is not None:
+                try:
                     self._case(step, ahead)
-                    step = self._steps.after(step)
-        except ReferenceFailed:  # where it really fails, a main pass says so
-            for other in self._run.cases:
-                other.said += [_BROKEN]
-            return
+                except ReferenceFailed:  # where it really fails, a main pass says so
+                    ahead.forget()
+                    if not self._goes_on(step):
+                        return
+                step = self._steps.after(step)
         for case in self._run.cases:
             case.said += idle.told(case.idle)
         self._buffers()
@@ -101,6 +105,25 @@ class Aside:
         far = functools.partial(self._configurations, skewed.FAR)
         self._while_reference_answers(self._configurations, far, self._rounded, self._elsewhere, self._built_otherwise)
         self._while_reference_answers(self._backward)
+
+    def _goes_on(self, step: Step) -> bool:
+        """Say that a step's inputs ended the reference, and let it see the passes' own again: its process may be a new one.
+
+        What it searches for is searched for once more: a new process leaves out the way that ended the last one (`deadly`).
+        """
+        self._losses += 1
+        step.case.lost |= {step.move} - {reaching.REACH, reaching.MEET}
+        with contextlib.suppress(ReferenceFailed):
+            if self._losses <= _MOST_LOSSES:
+                for seed in self._run.seeds:
+                    for case, _ in self.opened(lambda case: True, seed):
+                        asked(self._task, case, seed)
+                said = _BROKEN.format(step.move, _THAT)
+                step.case.said += [] if said in step.case.said else [said]
+                return True
+        for case in self._run.cases:
+            case.said.append(_BROKEN.format(step.move, _LATER))
+        return False
 
     def _while_reference_answers(self, *passes: Callable[[], None]) -> None:
         """Run passes, each up to the case in which the reference fails; where it really fails, a main pass says so."""

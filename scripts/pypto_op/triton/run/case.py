@@ -49,6 +49,7 @@ class Case:
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     bounded: bool = False  # there were such on the task's own inputs
     reached: bool = False  # no inputs come to what is left of them (`reaching`)
+    lost: set[str] = field(default_factory=set)  # moves on whose inputs the reference failed
     met: bool = False  # a call was judged whose whole numbers meet those of the files (`reaching.MEET`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)

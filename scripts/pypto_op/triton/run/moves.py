@@ -84,6 +84,8 @@ class Steps:
 
 def may_move(move: str, case: Case) -> bool:
     """Whether a case is judged once more with inputs moved so."""
+    if move in case.lost:
+        return False
     if move == reaching.REACH:
         return bool(case.idle) and not case.reached
     if move == reaching.MEET:

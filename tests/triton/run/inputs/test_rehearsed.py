@@ -9,7 +9,10 @@ import pytest
 import torch
 from tests.triton import lab
 
+from pypto_op.hashing import sha256_file
+from pypto_op.triton.run.inputs import reaching, skewed
 from pypto_op.triton.run.inputs.rehearsed import Rehearsal
+from pypto_op.triton.run.processes.task import Task
 
 TABLE = torch.arange(8.0)
 OWN, BEYOND = [torch.tensor([0, 7])], [torch.tensor([0, 8])]
@@ -92,3 +95,66 @@ def test_a_reference_that_dies_on_moved_inputs_is_told(tmp_path: Path) -> None:
     result = lab.verify(lab.folder(tmp_path, task[: task.index("class Model")] + DYING, HONEST))
     assert result["status"] == "PASS", result["failures"] or result["error"]
     assert any("the reference failed when its inputs were moved" in line for line in result["caveats"])
+
+
+FOLLOWS = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        for _ in range(x.shape[-1]):
+            x = x.gather(-1, x)
+        return x
+
+def get_inputs():
+    return [torch.rand(2, 40).mul(torch.arange(40)).long()]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("rehearsed", [False, True])
+def test_what_inputs_come_to_is_seen_on_the_device_alone(rehearsed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU the watch met tensors of the CPU, raised, and no inputs came to anything: wrong kernels passed there."""
+    monkeypatch.setattr("pypto_op.triton.run.processes.model.prepare", lambda document: torch.device("cpu"))
+    path = tmp_path / "follows_torch.py"
+    path.write_text(FOLLOWS)
+    task = Task({"file": str(path), "sha256": sha256_file(path), "enclosure": {"scratch": str(tmp_path)}})
+    task._rehearsal._wanted = rehearsed
+    task.handle({"call": "open", "seed": 0})
+    case = {"call": "case", "index": 0, "seed": 0, "used": False, "judged": True, "move": "", "vary": [], "places": {}}
+    task.handle({**case, "reloads": False, "after": "", "holds": False})
+    places = torch.arange(40).sub(1).clamp(0).expand(2, 40).contiguous()
+    assert {name.partition(" in ")[0] for name in task._comes_to("within linked", [places], 0)} == {"gather (after 4 turns)"}
+
+
+SAME_SIGN = """
+import os
+
+class Model(nn.Module):
+    def forward(self, x):
+        if float(x.abs().max()) > 20:
+            os._exit(1)
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.rand(4, 6)]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("body", "status"), [("tl.maximum({}, 0.0)", "PASS"), ("{}", "FAIL")])
+def test_passes_after_the_one_that_ended_the_reference_are_made(body: str, status: str, tmp_path: Path) -> None:
+    """What a relu is for shows in a later pass alone, since the task draws no number below zero."""
+    task = lab.task("return x", "[x]")
+    kernel = lab.EXP_KERNEL.replace("tl.exp(tl.load(x_ptr + i, mask=i < n))", body.format("tl.load(x_ptr + i, mask=i < n)"))
+    implementation = lab.impl("return run(exp_kernel, x)", kernels=kernel)
+    result = lab.verify(lab.folder(tmp_path, task[: task.index("class Model")] + SAME_SIGN, implementation))
+    assert result["status"] == status, result["failures"] or result["error"]
+    if status == "FAIL":
+        assert reaching.TOLD_WITHIN in result["failures"][0]["error_msg"]
+    else:
+        said = [line for line in result["caveats"] if "the reference failed when its inputs were moved" in line]
+        assert f"({skewed.FAR})" in said[0] and not any("later passes" in line for line in said)

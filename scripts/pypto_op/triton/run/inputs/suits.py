@@ -23,7 +23,7 @@ class Suits:
     Args:
         path: of the task.
         tried: returns what a model that nobody called makes of inputs, which stay as they are. It is given them, a seed, and
-            another one for what the model draws itself, or None.
+            another one for what the model draws itself, or None; `come_to` gives it a mode, too, which is to see that call alone.
 
     Attributes:
         picks: cases whose reference picks elements.
@@ -33,7 +33,7 @@ class Suits:
         overflowed: cases whose reference is infinite far away.
     """
 
-    def __init__(self, path: Path, tried: Callable[[Any, int, int | None], Any]) -> None:
+    def __init__(self, path: Path, tried: Callable[..., Any]) -> None:
         self.picks: set[int] = set()
         self.picked: set[int] = set()
         self.few: set[int] = set()
@@ -73,9 +73,9 @@ class Suits:
 
     def come_to(self, moved: Any, seed: int) -> set[str]:
         """Return which operators do something with moved inputs (`idle`); none where the reference does not take them."""
+        watch = idle.Idle(self._path)
         try:
-            with idle.Idle(self._path) as watch:
-                found = self._tried(moved, seed, None)
+            found = self._tried(moved, seed, None, watch)
         except Exception:  # an index, say, beyond its table
             return set()
         return watch.busy if skewed.are_finite(found) else set()

@@ -93,6 +93,18 @@ def synchronize(device: torch.device) -> None:
         getattr(torch, device.type).synchronize()
 
 
+class DeviceLost(BaseException):
+    """The device answers this process no more; whoever goes on after exceptions does not after this one."""
+
+
+def check_device(device: torch.device) -> None:
+    """Raise DeviceLost where a device refuses whatever this process asks of it, as it does after an index beyond a table."""
+    try:
+        synchronize(device)
+    except Exception as error:
+        raise DeviceLost(str(error).partition("\n")[0]) from None
+
+
 def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torch.device, path: Path) -> Any:
     """Construct a model after seeding; raise Failure when its constructor does not return.
 

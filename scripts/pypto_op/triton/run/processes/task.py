@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from pypto_op.triton.run.inputs import (
     before,
     comes,
     constructor,
+    deadly,
     edges,
     filled,
     fixed,
@@ -77,6 +79,7 @@ class Task:
         self._same = fixed.Same()
         self._habits: dict[int, list[masks.Habit | None]] = {}  # by case: what the rows of a mask have in common (`masks`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
+        self._deadly = deadly.Deadly(Path(document["enclosure"]["scratch"]))
         self._comes = comes.Comes(self._device, self._numbers, self._comes_to)
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
@@ -94,6 +97,7 @@ class Task:
             values = models.packed(answer, self._path.name)
             facts |= more
         except Failure as failure:
+            models.check_device(self._device)
             values = []
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
         return values, facts
@@ -258,8 +262,11 @@ class Task:
 
     def _comes_to(self, name: str, moved: Any, seed: int) -> set[str]:
         """Return what the inputs of a way, and its weights, come to; then the model is a new one of its own weights."""
+        if self._deadly.has(name):
+            return set()
         self._turn(seed, filled.turn_of(name))
-        found = self._suits.come_to(moved, seed)
+        with self._deadly.tried(name):
+            found = self._suits.come_to(moved, seed)
         self._turn(seed, "")
         return found
 
@@ -282,14 +289,19 @@ class Task:
         self._inputs = moved if takes else self._inputs
         return takes
 
-    def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
-        """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
+    def _tried(self, inputs: Any, seed: int, draws: int | None = None, watch: DispatchMode | None = None) -> Any:
+        """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one.
+
+        `watch` sees that call alone: the rehearsal's tensors lie on another device, and its operators would count twice.
+        """
         if inputs is not self._inputs:
             self._rehearsal.of(inputs, self._inputs)
         seed_all(seed if draws is None else draws)
         try:
-            return self._called(self._model, map_tensors(inputs, same_layout))
+            with watch or contextlib.nullcontext():
+                return self._called(self._model, map_tensors(inputs, same_layout))
         finally:
+            models.check_device(self._device)
             self._model = self._build(seed)
 
     def _tells_of(self, own: constructor.Given, seed: int) -> bool:
