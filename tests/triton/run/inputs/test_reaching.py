@@ -173,6 +173,18 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())
 
 
+@pytest.mark.parametrize(("number", "comes"), [(127.0, False), (255.0, True)])
+def test_codes_with_a_zero_point_come_halfway_only_where_their_scale_is_exact(number: float, comes: bool) -> None:
+    """Where it is not, a quotient falls on either side by how a device divides: a right kernel was refused on an H200."""
+    draws = torch.randn(32, 64, generator=torch.Generator().manual_seed(1))
+    ways = reaching.reaching([draws], {"round (halfway by a scale) in line 3": False}, lambda: [number])
+    ((moved,),) = [found for name, found in ways if name == f"codes {number:g}"]
+    with idle.Idle(Path(__file__)) as watch:
+        least = moved.amin(-1, keepdim=True)
+        ((moved - least) / ((moved.amax(-1, keepdim=True) - least) / 255)).round()
+    assert any(name.startswith("round (halfway by a scale)") for name in watch.busy) is comes
+
+
 @pytest.mark.parametrize(
     ("forward", "side", "kind"),
     [

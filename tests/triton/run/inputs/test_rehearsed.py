@@ -115,7 +115,9 @@ def get_init_inputs():
 
 
 @pytest.mark.parametrize("rehearsed", [False, True])
-def test_what_inputs_come_to_is_seen_on_the_device_alone(rehearsed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_inputs_come_to_is_seen_on_the_device_alone(
+    rehearsed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a GPU the watch met tensors of the CPU, raised, and no inputs came to anything: wrong kernels passed there."""
     monkeypatch.setattr("pypto_op.triton.run.processes.model.prepare", lambda document: torch.device("cpu"))
     path = tmp_path / "follows_torch.py"

@@ -14,6 +14,8 @@ _ON_GRID = frozenset((
 ))  # fmt: skip
 _MOVES = frozenset(("gather", "index_select", "index"))
 """They only move elements of their first tensor."""
+_FEW = 1 / 16
+"""Of the quotients of one division."""
 _SCALES = frozenset(("mul", "div"))
 _EXACT = _SCALES | {"add", "sub"}
 _WIDE = 4
@@ -38,6 +40,18 @@ def keeps_grid(name: str, args: Any) -> bool:
     tensors = [value for value in of_grid(name, args) if isinstance(value, torch.Tensor)]
     wide = all(value.is_floating_point() and value.element_size() >= _WIDE for value in tensors)
     return name in _ON_GRID | _MOVES and wide and all((number / _GRID).is_integer() for number in numbers)
+
+
+def is_rough(name: str, args: Any, out: Any) -> bool:
+    """Whether an operator divides and leaves rests: how a kernel divides decides on which side of a half a quotient falls.
+
+    Of many groups a few have no exact scale (`smaller.encode` draws where the greatest elements lie); those do not count.
+    """
+    if name != "div" or len(args) != 2 or not isinstance(args[0], torch.Tensor) or not out.is_floating_point():
+        return False
+    by = args[1].double() if isinstance(args[1], torch.Tensor) else args[1]
+    rests = (out.double() * by != args[0]) & out.isfinite()
+    return bool(rests.sum() > _FEW * rests.numel())
 
 
 def of_grid(name: str, args: Any) -> Any:

@@ -62,7 +62,8 @@ class Idle(DispatchMode):
         self.tied: dict[str, bool] = {}
         self.unordered = self.picks = False
         self._path = str(path)
-        self._says = _SAYS in path.read_text(encoding="utf-8", errors="replace") if path.is_file() else False
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        self._says, self._rounds = _SAYS in text, "round" in text
         self._places: list[torch.Tensor] = []  # of elements that an order returned; kept, so that nothing else lies there
         self._places_of: dict[tuple[str, int], list[int]] = {}  # by what an operator does, and its line: its instructions
         self._looks = False  # the reference uses such places
@@ -71,6 +72,7 @@ class Idle(DispatchMode):
         self._orders: list[tuple[torch.Tensor, int, torch.Tensor, bool]] = []  # places, axis, elements, whether those were drawn
         self._made: set[int] = set()  # memory of what an operator computed
         self._exact: set[int] = set()  # of that, memory that no rounding moved off a half
+        self._rough: set[int] = set()  # and memory that follows from a division that left a rest
         self._apart: dict[int, list[Pair]] = {}  # by memory of a difference of what was drawn: what it is the difference of
         self._turns = turns.Turns()
         self._grid: set[int] = set()  # and memory that would hold no rounding, were all drawn elements multiples of a half
@@ -92,13 +94,14 @@ class Idle(DispatchMode):
         if plain in sides.NAMED:
             self._named += tensors_of(out)[-1:]
         self._keep_made(plain, given, out, exact=halves, grid=grid, apart=apart)
+        self._keep_rough(plain, args, out)
         if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_only").removesuffix("_forward")
         whole = not (given[0].is_floating_point() or given[0].is_complex())
         if plain == "round":
             exact, rounded = self._is_exact(given[0]), sides.scaled_places(given[0], kwargs)
-            idle = sides.is_never_halfway(rounded) if exact else sides.is_seldom_halfway(rounded)
+            idle = sides.is_never_halfway(rounded) if exact else sides.is_seldom_halfway(rounded) or self._is_rough(given[0])
             if exact or not kwargs:
                 self._note(f"{called} ({sides.HALF if exact else sides.CODES})", idle, whole=whole)
         if plain in sides.VALUES:
@@ -227,6 +230,15 @@ class Idle(DispatchMode):
         for kind, memory in (("exact", self._exact), ("grid", self._grid)):
             (memory.update if kinds[kind] else memory.difference_update)(made)
         self._apart |= dict.fromkeys(made, apart)
+
+    def _keep_rough(self, name: str, args: Any, out: Any) -> None:
+        """Note the memory of what a division that left a rest made, and of what follows from it, where the reference rounds."""
+        if self._rounds and isinstance(out, torch.Tensor):
+            rough = any(map(self._is_rough, args)) or grids.is_rough(name, args, out)
+            (self._rough.add if rough else self._rough.discard)(address(out))
+
+    def _is_rough(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and address(value) in self._rough
 
     def _is_exact(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and (self._is_drawn(value) or address(value) in self._exact)
