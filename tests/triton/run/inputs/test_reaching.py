@@ -12,7 +12,7 @@ from tests.triton.run.inputs.test_idle import DRAWS, EVEN, NORMAL, WHOLE
 
 from pypto_op.triton.run import moves
 from pypto_op.triton.run.case import Case
-from pypto_op.triton.run.inputs import division, filled, idle, reaching, sides
+from pypto_op.triton.run.inputs import division, domains, filled, idle, reaching, sides
 from pypto_op.triton.run.inputs.comes import Comes
 
 
@@ -171,6 +171,22 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     assert torch.equal(codes, moved * (number / top)) and torch.equal(codes, moved * (1 / (top * (1 / number))))
     assert not sides.is_seldom_halfway(codes) and sides.is_seldom_halfway(draws / (draws.abs().amax(axis, keepdim=True) / number))
     assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("elements", [12, 13])
+def test_the_first_and_the_last_element_of_rows_peak_along_any_axis(axis: int, elements: int) -> None:
+    """The greatest of the first of blocks, and that of the last one, are far off then, whatever their size."""
+    shape = [3, 4, 5]
+    shape[axis] = elements
+    draws = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    ways = reaching.reaching([draws], {f"logsumexp ({side}) in line 3": False for side in (domains.STEEP, domains.PEAKS)})
+    come = []
+    for name, (moved,) in ways:
+        with idle.Idle(Path(__file__)) as watch:
+            moved.logsumexp(axis)
+        come += [name] if sum(f"({side})" in word for word in watch.busy for side in domains.SIDES) == 2 else []
+    assert {*come} >= {f"{reaching.REACH} peaks {axis - 3} {step:g}" for step in domains.STEPS}
 
 
 @pytest.mark.parametrize(("number", "comes"), [(127.0, False), (255.0, True)])

@@ -18,9 +18,11 @@ from pypto_op.triton.run.inputs.packing import memory_of
 NEAR, ENDS, FACTOR, DEEP = "near to zero", "beside its ends", "factor of zero", "beyond all hiding"
 STEEP = "steep rows"
 """Of a softmax: a row whose later half lies below the first by more than exp() can bear, and one where it lies above."""
+PEAKS = "peaks at both ends"
+"""Of it too: a row whose first element alone lies so far above the others, and one whose last does, whatever a block is."""
 NEARLY = "nearly zero"
 """Of what is made for such numbers: `log(1 - exp(-x))` is infinite there, and `log(-expm1(-x))` is not."""
-SIDES = (NEAR, ENDS, FACTOR, DEEP, STEEP, NEARLY)
+SIDES = (NEAR, ENDS, FACTOR, DEEP, STEEP, PEAKS, NEARLY)
 STEPS = (128.0, 2048.0)
 """So far below the rest half of each row lies then: the second where a temperature divides."""
 DEPTH = 2.0**17
@@ -55,18 +57,37 @@ def idle(name: str, args: Any, given: torch.Tensor) -> dict[str, bool]:
     if name == _POWER and all(isinstance(one, torch.Tensor) for one in args[:2]):
         return {FACTOR: not bool(((args[0] == 0) & (args[1] == 0)).any())}  # it is one, and exp(0 * log(0)) is no number
     if name in _SUMS_OF_EXPONENTIALS:
-        return {} if (steep := _are_steep(given, args[1])) is None else {STEEP: not steep}
+        return {side: not met for side, met in _of_sums(given, args[1]).items()}
     return {FACTOR: not bool((given == 0).any())} if name in _PRODUCTS else {}
 
 
-def _are_steep(given: torch.Tensor, axes: int | list[int]) -> bool | None:
-    """Whether some row falls between its halves by what exp() cannot bear, and one of several rises; None: it has no halves."""
+def _of_sums(given: torch.Tensor, axes: int | list[int]) -> dict[str, bool]:
+    """Return by side whether the rows of a sum of exponentials come there, each way of two where there are several rows.
+
+    A step counts beyond what exp() can bear; rows with one element have no step.
+    """
     axis = axes if isinstance(axes, int) else axes[-1] if axes else -1
     if not given.dim() or given.shape[axis] < 2:
-        return None
-    first, later = (half.amax(axis) for half in given.tensor_split(2, axis))
-    step = (later - first)[first.isfinite() & later.isfinite()]
-    return bool((step < -_STEEP).any()) and (first.numel() == 1 or bool((step > _STEEP).any()))
+        return {}
+    size = given.shape[axis]
+    half, few = (size + 1) // 2, given.numel() == size
+
+    def part(begin: int, length: int) -> torch.Tensor:
+        return given.narrow(axis, begin, length).amax(axis)
+
+    def both(falls: float, rises: float) -> bool:
+        return max(falls, rises) > _STEEP and (few or min(falls, rises) > _STEEP)
+
+    former, later = part(0, half), part(half, size - half)
+    falls, rises = _most(former, later), _most(later, former)
+    alone = both(_most(part(0, 1), part(1, size - 1)), _most(part(size - 1, 1), part(0, size - 1)))
+    return {STEEP: falls > _STEEP and (few or rises > _STEEP), PEAKS: alone}
+
+
+def _most(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Return by how much elements are greater than others at most, where both are finite."""
+    step = (one - other)[one.isfinite() & other.isfinite()]
+    return float(step.max()) if step.numel() else 0.0
 
 
 def are_deep(best: torch.Tensor, *, greatest: bool) -> bool:
@@ -83,6 +104,17 @@ def steepen(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
         later = torch.arange(size, device=copy.device) >= (size + 1) // 2
         sunk = sunk ^ later.reshape([-1 if at == axis else 1 for at in range(copy.dim())])
     copy.copy_(torch.where(sunk & (copy != 0), copy - step, copy))
+
+
+def peak(step: float, axis: int, copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let all but the first element of a row, and in every other row all but the last, lie so far below; zeros stay."""
+    if is_ordered(tensor) or memory_of(copy).numel() != copy.numel() or copy.dim() < -axis:
+        return
+    places = [torch.arange(size, device=copy.device) for size in copy.shape]
+    shaped = [place.reshape([-1 if at == other else 1 for other in range(copy.dim())]) for at, place in enumerate(places)]
+    along = shaped.pop(axis)
+    turn = sum(shaped, torch.zeros((), dtype=torch.int64, device=copy.device)) % 2
+    copy.copy_(torch.where((along != turn * (copy.shape[axis] - 1)) & (copy != 0), copy - step, copy))
 
 
 def ways(idle: Collection[str]) -> Iterator[tuple[str, Callable[[torch.Tensor, torch.Tensor], None]]]:

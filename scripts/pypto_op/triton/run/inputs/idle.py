@@ -276,7 +276,7 @@ class Idle(DispatchMode):
         found = self.idle(outputs) | ({} if exact else self.tied)
         if before is None:
             return found
-        far = (f"({sides.FAR})", f"({sides.SUNK})", f"({domains.DEEP})", f"({domains.STEEP})")
+        far = (f"({sides.FAR})", f"({sides.SUNK})", f"({domains.DEEP})", f"({domains.STEEP})", f"({domains.PEAKS})")
         return {key: whole for key, whole in before.items() if key in found or (gross and not any(side in key for side in far))}
 
     def idle(self, outputs: Any) -> dict[str, bool]:

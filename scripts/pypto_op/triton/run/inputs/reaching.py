@@ -5,6 +5,7 @@ Each way is tried on the reference first. Only one that it takes, and in which s
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -148,6 +149,9 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
     shapes = {tensor.shape for tensor in tensors_of(inputs) if tensor.is_floating_point()}
     for shape in shapes if any(name.startswith(_ASKS_FOR_INFINITY) for name in idle) else ():
         yield f"{REACH} hidden {tuple(shape)}", partial(_changed, inputs, smaller.hiding(shape), scales=True)
+    axes = range(-1, -1 - max((tensor.dim() for tensor in tensors_of(inputs)), default=0), -1)
+    for step, axis in itertools.product(domains.STEPS, axes) if has(domains.PEAKS) else ():
+        yield f"{REACH} peaks {axis} {step:g}", partial(_changed, inputs, partial(domains.peak, step, axis))
     for step in domains.STEPS if has(domains.STEEP) else ():
         yield f"{REACH} steep {step:g}", partial(_changed, inputs, partial(domains.steepen, step))
     for name, write in domains.ways(idle):
