@@ -44,6 +44,22 @@ def test_a_floor_under_a_mean_shows_where_all_is_small(bare: OpWorkspace) -> Non
     assert refusing(bare, cases, kernel) == ["L5_all_small"]
 
 
+COUNTED = "(x + y) * (torch.arange(x.shape[-1]) * 101 % 1009 / 1009.0)"
+
+
+@pytest.mark.slow
+def test_where_a_golden_counts_in_whole_numbers_a_kernel_that_does_not_is_as_right_beside_small_inputs(bare: OpWorkspace) -> None:
+    """A linear resampling with places in float32 was refused, beside small inputs alone."""
+    cases = tried(bare, COUNTED).cases
+
+    def kernel(x: torch.Tensor, y: torch.Tensor, step: float = 101.0 / 1009.0) -> torch.Tensor:
+        return (x + y) * torch.remainder(torch.arange(x.shape[-1], dtype=torch.float32) * step, 1.0)
+
+    assert "L5_all_small" not in refusing(bare, cases, kernel)
+    assert "L5_all_small" in refusing(bare, cases, partial(kernel, step=101.0 / 1008.0))
+    assert "L5_all_small" in refusing(bare, cases, lambda x, y: kernel(x, y) + 1e-7)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "why"),

@@ -250,7 +250,7 @@ def _wanted(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int,
     if least is None or not constraints.mentioned(said, name):
         return ()
     top = _FAR if greatest is None else greatest
-    between = round(math.sqrt(top * least)) if least > 0 else (least + top) // 2
+    between = round(math.sqrt(top * max(least, 1))) if least >= 0 else (least + top) // 2
     if 2 <= between < top and _legal(sources, {**sizes, name: between | 1}):
         between |= 1  # a kernel may halve a window, or round it to tiles
     ends = (min(top, MOST_WHOLE), between, least)

@@ -55,10 +55,11 @@ class Power:
 
     @property
     def drowned(self) -> frozenset[str]:
-        """The inputs that the case takes zeros for: one may drown beside another; none where all inputs do."""
-        zeros = [fault for fault in self.times if fault.endswith(_FORGOTTEN)]
-        hidden = frozenset(fault for fault in zeros if self.times[fault] == 0.0)
-        return hidden if len(hidden) < len(zeros) else frozenset()
+        """The faults of inputs that the case takes zeros for: one may drown beside another; none where all inputs do."""
+        zeros = [fault.removesuffix(_FORGOTTEN) for fault in self.times if fault.endswith(_FORGOTTEN)]
+        hidden = [name for name in zeros if self.times[name + _FORGOTTEN] == 0.0]
+        told = (name + words for name in hidden for words, _ in _INSTEAD)
+        return frozenset(fault for fault in told if self.times.get(fault) == 0.0) if len(hidden) < len(zeros) else frozenset()
 
     def without(self, faults: Collection[str]) -> Power:
         """Return what became of the other faults."""
