@@ -71,7 +71,7 @@ def _are_steep(given: torch.Tensor, axes: int | list[int]) -> bool | None:
 
 def are_deep(best: torch.Tensor, *, greatest: bool) -> bool:
     """Whether some row's greatest element is below all numbers that hide others, or its least one above them."""
-    return bool((best < -DEPTH if greatest else best > DEPTH).any())
+    return bool((best.isfinite() & (best < -DEPTH if greatest else best > DEPTH)).any())
 
 
 def steepen(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
