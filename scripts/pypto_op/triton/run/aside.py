@@ -171,7 +171,7 @@ class Aside:
             found = self._task.case(case.index, seed, vary=names)
         except Told:
             found = None
-        if found is None or not skewed.are_finite(found[0]["outputs"]):
+        if found is None or not found[1].get("suits"):
             self._task.open(seed)
             return None
         return self._answered(case, *found, seed)
@@ -320,7 +320,9 @@ class Aside:
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
             ties = moved not in reaching.EXACTLY
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task, ties=ties)
-            if found.ok or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
+            if found.error_type == "ReferenceDoubtful":  # this draw shows nothing so moved, another one did
+                return Judgement()
+            if found.ok or found.error_type not in _NUMBERS:
                 return found
             if exact and moved not in skewed.TOLD:
                 return found

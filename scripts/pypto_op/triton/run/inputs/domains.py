@@ -92,7 +92,7 @@ def _most(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def are_deep(best: torch.Tensor, *, greatest: bool) -> bool:
     """Whether some row's greatest element is below all numbers that hide others, or its least one above them."""
-    return bool((best < -DEPTH if greatest else best > DEPTH).any())
+    return bool((best.isfinite() & (best < -DEPTH if greatest else best > DEPTH)).any())
 
 
 def steepen(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -197,13 +197,15 @@ def _kinds(inputs: Any, idle: dict[str, bool]) -> Iterator[tuple[str, Callable[[
 def _opposed(inputs: Any, below: Collection[str], *, weights: bool) -> Iterator[tuple[str, Callable[[], Any | None]]]:
     """Yield inputs one of which, or whose weights, are below zero and the others above it: so are sums of their products."""
     count = sum(skewed.movable(inputs))
-    targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 else 0)}
+    grouped = any(name.startswith(sides.GROUPED) for name in below)  # no row that lies far below is a group of them
+    targets = {str(target): (target, signed.OF_INPUTS) for target in range(count if count > 1 or grouped else 0)}
     targets |= {filled.WEIGHTS: (count, signed.OF_WEIGHTS), f"{filled.WEIGHTS} too": (signed.ALL, ())} if weights else {}
     far = any(f"({sides.SUNK})" in name or name.startswith(_BEST) for name in below)
     deep = any(f"({domains.DEEP})" in name for name in below)
     for name, (target, ends) in targets.items() if below else ():
         yield f"{WITHIN} opposed {name}", partial(_changed, inputs, signed.opposing(target, 0.0))
         deepest = [domains.OF_WEIGHTS if name.startswith(filled.WEIGHTS) else domains.OF_INPUTS] if deep else []
+        deepest += [2 * domains.DEPTH] if deep and grouped else []
         for most in [*(ends if far else ()), *deepest]:
             yield f"{REACH} opposed {name} {most:g}", partial(_changed, inputs, signed.opposing(target, most))
 

@@ -180,7 +180,8 @@ VALUES = frozenset(("sort", "topk", "kthvalue", "median", "nanmedian"))
 """They return elements beside their places; where nobody looks at the places, equal elements have one right answer."""
 ORDERED = frozenset(("sort", "topk"))
 """Of these, what puts a whole row in order: it names each element once."""
-_REDUCES_INTO = frozenset(("scatter_reduce", "index_reduce"))
+GROUPED = ("scatter_reduce", "index_reduce")
+_REDUCES_INTO = frozenset(GROUPED)
 """What they make of a place that no index names is what lay there before, or nothing, as they are told."""
 NAMES = frozenset((
     *ORDERED, "angle", _CAST, *_MAY_WRAP, *_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_EXTREMES, *_ZEROS, *_ROOTS, *_POOLS,
@@ -233,7 +234,8 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         empty = {UNNAMED: never} if (never := narrow.are_never_empty(args[2])) is not None else {}
         return empty | ({ONE_SIGN: not bool((out[0] < 0).any())} if args[4] == _GREATEST_OF_BAG else {})
     if name in _REDUCES_INTO:
-        return {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
+        unnamed = {UNNAMED: args[2].unique().numel() >= given.shape[args[1]]} if given.dim() else {}
+        return unnamed | _of_groups(args, given, out)
     if name == _CAST:
         return {} if given.is_floating_point() else _wraps(lambda one, _: one, given.to(out.device), 0, out)
     if name in _MAY_WRAP:
@@ -333,6 +335,19 @@ def _one_sign(name: str, args: Any, kwargs: Any, given: torch.Tensor) -> dict[st
     best = (torch.amax if greatest else torch.amin)(rows, 0 if axis in (None, []) else axis)
     deep = {domains.DEEP: not domains.are_deep(best, greatest=greatest)} if given.is_floating_point() else {}
     return {ONE_SIGN: not bool((best < 0 if greatest else best > 0).any())} | deep
+
+
+def _of_groups(args: Any, given: torch.Tensor, out: torch.Tensor) -> dict[str, bool]:
+    """Whether no group of floats, of which an extreme is put into a place, has the sign of the other extreme."""
+    reduce = args[4] if len(args) > 4 else ""
+    if reduce not in _EXTREMES or not given.is_floating_point() or not given.dim() or not args[2].numel():
+        return {}
+    named = torch.zeros_like(given, dtype=torch.bool)
+    rows = args[2].dim() == given.dim() > 1
+    named = named.scatter(args[1], args[2], True) if rows else named.index_fill(args[1], args[2], True)
+    best, greatest = out[named], reduce == "amax"
+    deep = not domains.are_deep(best, greatest=greatest)
+    return {ONE_SIGN: not bool((best < 0 if greatest else best > 0).any()), domains.DEEP: deep}
 
 
 def _stays(given: torch.Tensor, best: torch.Tensor, axis: int) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run.inputs import infinite
 from pypto_op.triton.run.inputs.edges import is_ordered, is_sorted
 from pypto_op.triton.run.inputs.packing import as_given, map_tensors, memory_of, once, same_layout, tensors_of, widened
 
@@ -141,7 +142,8 @@ def _multiplied(tensor: torch.Tensor, move: str) -> float:
 
 def farther(inputs: Any) -> tuple[str, Any | None]:
     """Return what larger inputs than `FAR` makes are called, by which power of two they are so, and them; None: none can be."""
-    tensors, sides = tensors_of(inputs), [_side(tensor) for tensor in tensors_of(inputs)]
+    tensors = tensors_of(infinite.filled(inputs))
+    sides = [_side(tensor) for tensor in tensors]
     wanted = {0} if 0 in sides else {-1, 1}
     most = max((float(one.abs().max()) for one, side in zip(tensors, sides, strict=True) if side in wanted), default=0.0)
     power = math.floor(math.log2((_FARTHER_HALF if has_half(inputs) else _FARTHER) / most)) if most else 0
@@ -158,8 +160,9 @@ def has_half(inputs: Any) -> bool:
 
 def scaled(inputs: Any) -> tuple[Any, float]:
     """Return the inputs that `FAR` moves, multiplied only, and by how much the first of them is."""
-    sides = [_side(tensor) for tensor in tensors_of(inputs)]
-    pairs = zip(tensors_of(inputs), sides, strict=True)
+    tensors = tensors_of(infinite.filled(inputs))
+    sides = [_side(tensor) for tensor in tensors]
+    pairs = zip(tensors, sides, strict=True)
     factors = [
         larger(tensor) if side == 0 else _multiplied(tensor, FAR) if side and 0 not in sides else 1.0 for tensor, side in pairs
     ]
@@ -185,13 +188,12 @@ def _follows(before: torch.Tensor, after: torch.Tensor, factor: float) -> bool:
     if not before.numel() or not before.is_floating_point():
         return bool((before == after).all())
     before, after = before.double(), after.double()
+    finite = before.isfinite() & after.isfinite()
+    if not torch.equal(before[~finite], after[~finite]) or not bool(finite.any()):
+        return False
+    before, after = before[finite], after[finite]
     most = _FOLLOWS * float(after.abs().max())
     return any(float((before * factor**power - after).abs().max()) <= most for power in (0, 1, 2))
-
-
-def are_finite(outputs: Any) -> bool:
-    """Whether everything that a reference returned is finite: then other inputs suit it."""
-    return all(bool(torch.isfinite(widened(tensor)).all()) for tensor in tensors_of(outputs))
 
 
 def _side(tensor: torch.Tensor) -> int | None:

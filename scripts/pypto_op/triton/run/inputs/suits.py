@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.inputs import idle, masks, neighbours, one_value, skewed, unread, whole
+from pypto_op.triton.run.inputs import idle, infinite, masks, neighbours, one_value, skewed, unread, whole
 from pypto_op.triton.run.inputs.packing import tensors_of, widened
 
 FEW = 4
@@ -71,6 +71,10 @@ class Suits:
                 self._known[index, move] = False
         return self._known[index, move]
 
+    def has_suited(self, found: Any, moved: Any, seed: int) -> bool:
+        """Whether moved inputs, of which the reference made this, suit it (`infinite`)."""
+        return infinite.are_meant(found, lambda: self._tried(moved, seed, None))
+
     def come_to(self, moved: Any, seed: int) -> set[str]:
         """Return which operators do something with moved inputs (`idle`); none where the reference does not take them."""
         watch = idle.Idle(self._path)
@@ -78,12 +82,12 @@ class Suits:
             found = self._tried(moved, seed, None, watch)
         except Exception:  # an index, say, beyond its table
             return set()
-        return watch.busy if skewed.are_finite(found) else set()
+        return watch.busy if self.has_suited(found, moved, seed) else set()
 
     def _shows(self, index: int, move: str, moved: Any, own: Any, seed: int) -> bool:
         """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
         found = self._tried(moved, seed, None)
-        if not skewed.are_finite(found) and not (move == masks.MOVE and _are_numbers(found)):
+        if not self.has_suited(found, moved, seed) and not (move == masks.MOVE and _are_numbers(found)):
             self.overflowed |= {index} if move == skewed.FAR else set()
             return False
         if move.startswith(one_value.OTHER):

@@ -51,14 +51,15 @@ def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Te
     told = torch.isfinite(want) & torch.isfinite(right)
     if not bool(told.any()):
         return ""
+    hidden = torch.isinf(want) & (want == right)
     own = float((want - right)[told].abs().max())
     allowed = _PART * want.abs() + _OF_GREATEST * float(want[told].abs().max()) + _TIMES * own
     allowed = allowed * float(limit < float("inf") or most > 0)  # the next place is another one
-    wrong = told & ~((got - want).abs() <= allowed)
+    wrong = (told & ~((got - want).abs() <= allowed)) | (hidden & (got != want))
     count = int(wrong.sum())
-    lost = int((wrong & ~torch.isfinite(got) & (want.abs() < limit)).sum())
+    lost = int((wrong & ~torch.isfinite(got) & ((want.abs() < limit) | got.isnan())).sum())
     rows = _lost_rows(want, got, wrong)
-    far = limit < float("inf") and want.numel() * _ROW <= elements and _are_far(want, got, wrong)
+    far = limit < float("inf") and want.numel() * _ROW <= elements and _are_far(want, got, wrong & told)
     if count <= most * want.numel() and not lost and not rows and not far:
         return ""
     more = f", {rows} row(s) are nearly zero" if rows else ""

@@ -23,6 +23,7 @@ from pypto_op.triton.run.inputs import (
     filled,
     fixed,
     idle,
+    infinite,
     known,
     masks,
     neighbours,
@@ -166,6 +167,8 @@ class Task:
         kept = models.marks(was.first)
         golden, more = self._golden_and_idle(index, seed, facts["skewed"])
         facts |= more | {"overwritten": bool(models.changed(was.first, kept))}
+        if self._varied:
+            facts["suits"] = self._suits.has_suited(golden["outputs"], self._inputs, seed)
         return {**answer, **golden, "warmed": was.turn, "changes": more["changes"]}, facts
 
     def _group(self, index: int) -> Any:
@@ -251,14 +254,15 @@ class Task:
         elif move == unread.MOVE:
             moved = unread.moved(self._inputs, self._movable[index], self._places)
         else:
-            moved = skewed.skewed(self._inputs, move)
+            moved = infinite.moved(self._inputs, partial(skewed.skewed, move=move))
             if moved is not None and move in (skewed.LOW, skewed.HIGH):
                 moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
         taken = self._suit(index, move, moved, seed)
         if move == skewed.FAR and index in self._suits.picks:
             taken = self._suit(index, *skewed.farther(self._inputs), seed) or taken
         lesser = skewed.OF_FAR[1:] if move == skewed.FAR and not taken and index in self._suits.overflowed else ()
-        return move if taken or any(self._suit(index, less, skewed.skewed(self._inputs, less), seed) for less in lesser) else ""
+        moves = ((less, infinite.moved(self._inputs, partial(skewed.skewed, move=less))) for less in lesser)
+        return move if taken or any(self._suit(index, less, moved, seed) for less, moved in moves) else ""
 
     def _comes_to(self, name: str, moved: Any, seed: int) -> set[str]:
         """Return what the inputs of a way, and its weights, come to; then the model is a new one of its own weights."""
@@ -309,8 +313,9 @@ class Task:
         try:
             self._rehearsal.of(self._inputs, self._inputs, lambda inputs: self._on_cpu(inputs, own))
             found = self._tried(self._inputs, seed)
+            suits = self._suits.has_suited(found, self._inputs, seed)
             self._model = self._build(seed, init=own)
-            return skewed.are_finite(found) and whole.shows(self._tried(self._inputs, seed), found)
+            return suits and whole.shows(self._tried(self._inputs, seed), found)
         except Exception:  # a table with a row less, say
             return False
 
