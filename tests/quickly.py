@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,20 +35,34 @@ def _spread(rows: Sequence[Row]) -> list[Row]:
     return list(rows) if len(rows) <= ROWS else [rows[n * len(rows) // ROWS] for n in range(ROWS)]
 
 
-def drawn(names: Iterable[str], count: int) -> list[str]:
+def drawn(names: Iterable[str], count: int, *, about: str = "triton") -> list[str]:
     """Return the rows of a long table that are tested: all of them in `make test-all`, else `count` of them.
 
-    They are drawn by the text of the Triton path, which such tables are about: each change of it tries other rows.
+    They are drawn by the text of the room of `pypto_op` that the table is about: each change of it tries other rows.
     """
     rows = sorted(names)
     if EVERYTHING:
         return rows
-    return sorted(sorted(rows, key=lambda row: hashlib.sha256(_triton() + row.encode()).digest())[:count])
+    return sorted(sorted(rows, key=lambda row: hashlib.sha256(_text_of(about) + row.encode()).digest())[:count])
+
+
+def drawn_of_each(kinds: Mapping[str, str], count: int, *, about: str = "triton") -> list[str]:
+    """Return the rows of a table whose rows repeat kinds: `count` of each kind, all of them in `make test-all`.
+
+    Args:
+        kinds: of each row what kind it is
+        count: so many rows of a kind
+        about: as `drawn` takes it
+    """
+    of_kind: dict[str, list[str]] = {}
+    for row, kind in kinds.items():
+        of_kind.setdefault(kind, []).append(row)
+    return sorted(row for rows in of_kind.values() for row in drawn(rows, count, about=about))
 
 
 @functools.cache
-def _triton() -> bytes:
-    files = sorted((Path(__file__).resolve().parents[1] / "scripts" / "pypto_op" / "triton").rglob("*.py"))
+def _text_of(room: str) -> bytes:
+    files = sorted((Path(__file__).resolve().parents[1] / "scripts" / "pypto_op" / room).rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 

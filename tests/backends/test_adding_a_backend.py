@@ -38,7 +38,7 @@ class Copy:
         return subprocess.run(
             [sys.executable, "-m", *words],
             cwd=where or self.workspace,
-            env={**os.environ, "PYTHONPATH": paths, KEY_ENV: str(self.workspace / "key")},
+            env={**os.environ, "PYTHONPATH": paths, KEY_ENV: str(self.workspace / "key"), "PYPTO_OP_ALL_CASES": "1"},
             capture_output=True,
             text=True,
             check=False,
@@ -119,9 +119,9 @@ class TestJudging:
         assert report["first_failure"]["divergence_fingerprint"] == "all_fail"
 
     def test_the_table_of_bad_candidates_runs_on_it(self, copy: Copy) -> None:
-        rows = "control or os-_exit-0-in-the-wrapper or missing-file"
+        rows = "correct-kernel or os-_exit-0-in-the-wrapper or missing-file"
         done = copy.run(
             "pytest", "-p", "no:xdist", "tests/judge/test_bad_inputs.py", "-k", f"second and ({rows})", where=copy.root
         )
         assert done.returncode == 0, done.stdout
-        assert "passed" in done.stdout and "skipped" not in done.stdout
+        assert "3 passed" in done.stdout and "skipped" not in done.stdout

@@ -22,7 +22,7 @@ def private_key(private_key: Path) -> Path:
 @pytest.fixture
 def operator(tmp_path: Path) -> OpWorkspace:
     """An operator of one case, whose kernel is right."""
-    return place("sum_diff", tmp_path, cases=CASES[:1])
+    return place("sum_diff", tmp_path, cases=CASES[:1], most=80)
 
 
 @pytest.fixture

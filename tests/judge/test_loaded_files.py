@@ -28,7 +28,7 @@ HEAD = "import sys\nfrom pathlib import Path\nHERE = Path(__file__).resolve().pa
 
 @pytest.fixture
 def ws(clean_workspace: Path) -> OpWorkspace:
-    operator = place("sum_diff", clean_workspace, cases=CASES[:1])
+    operator = place("sum_diff", clean_workspace, cases=CASES[:1], most=80)
     (operator.root / "shared").mkdir()
     return operator
 

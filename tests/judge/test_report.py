@@ -85,7 +85,7 @@ def test_a_pass_counts_for_its_bytes_only(operator: OpWorkspace) -> None:
 
 def test_a_word_on_a_part_leaves_the_pass_of_the_whole(tmp_path: Path) -> None:
     """`benchmark` and `tune` asked for it anew after a look at one case, or at another file."""
-    operator = place("sum_diff", tmp_path, cases=CASES[:2])
+    operator = place("sum_diff", tmp_path, cases=CASES[:2], most=80)
     assert verify(operator.root).code == 0
     whole = operator.report.read_text()
     other = tmp_path / operator.impl.name
@@ -182,7 +182,7 @@ PARTS = {
 @pytest.mark.parametrize("how", PARTS)
 def test_a_part_is_partial_everywhere(tmp_path: Path, how: str) -> None:
     words, selection, sentence = PARTS[how]
-    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES], most=80)
     answer = verify(ws.root, *words, as_json=False)
     report = json.loads(ws.report.read_text())
     assert answer.code == 0, "all that was asked for passed"
@@ -201,7 +201,7 @@ def test_a_part_is_partial_everywhere(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("words", [("--levels", "L1,L2,L3,L4,L5"), ("--levels", "L1,L2,L3")])
 def test_all_cases_are_the_whole_however_they_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES], most=80)
     answer = verify(ws.root, *words)
     assert (answer.code, answer.report["status"], answer.report["selection"]["complete"]) == (0, "PASS", True)
     assert pass_for_bytes(ws) is not None
@@ -210,7 +210,7 @@ def test_all_cases_are_the_whole_however_they_are_named(tmp_path: Path, words: t
 @pytest.mark.parametrize("words", [("--levels", "L1"), ("--case", "form")])
 def test_a_part_without_numbers_is_no_verdict(tmp_path: Path, words: tuple[str, ...]) -> None:
     """The kernel is wrong, and its structure is right: `--levels L1` once passed it."""
-    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES], most=80)
     assert "x_tile * 2.0 + y_tile" in ws.impl.read_text()
     ws.impl.write_text(ws.impl.read_text().replace("x_tile * 2.0 + y_tile", "x_tile * 3.0 + y_tile"))
     answer = verify(ws.root, *words, as_json=False)
@@ -224,7 +224,7 @@ def test_a_part_without_numbers_is_no_verdict(tmp_path: Path, words: tuple[str, 
 
 
 def test_another_suite_is_no_pass_of_the_operator(tmp_path: Path) -> None:
-    ws = place("sum_diff", tmp_path, cases=CASES)
+    ws = place("sum_diff", tmp_path, cases=CASES, most=80)
     other = tmp_path / "custom" / "sum_diff" / "_debug" / "other.json"
     other.parent.mkdir(exist_ok=True)
     other.write_text(json.dumps({**json.loads(ws.suite.read_text()), "cases": json.loads(ws.suite.read_text())["cases"][:1]}))

@@ -81,7 +81,7 @@ JUDGED = ("all zero", "the seed is ignored", "a corner", "zero in the ragged cas
 @pytest.mark.parametrize("how", DEGENERATE)
 def test_inputs_that_tell_nothing_fail_the_self_test(tmp_path: Path, how: str) -> None:
     code, case, problem = DEGENERATE[how]
-    ws = place("sum_diff", tmp_path, cases=CASES)
+    ws = place("sum_diff", tmp_path, cases=CASES, most=80)
     spoil(ws, code)
     rows = {row["name"]: row for row in verify(ws.root, "--self-test").report["checks"]}
     assert rows["inputs"]["status"] == "FAIL" and f"case {case}: input {problem}" in rows["inputs"]["detail"]
@@ -92,7 +92,7 @@ def test_inputs_that_tell_nothing_fail_the_self_test(tmp_path: Path, how: str) -
 @pytest.mark.parametrize("how", JUDGED)
 def test_inputs_that_tell_nothing_are_refused(tmp_path: Path, how: str) -> None:
     code, case, problem = DEGENERATE[how]
-    ws = place("sum_diff", tmp_path, cases=CASES)
+    ws = place("sum_diff", tmp_path, cases=CASES, most=80)
     spoil(ws, code)
     answer = verify(ws.root)
     report = answer.report
@@ -113,7 +113,7 @@ def test_inputs_that_tell_nothing_are_refused(tmp_path: Path, how: str) -> None:
     ],
 )
 def test_inputs_that_are_not_the_contracts_are_refused(tmp_path: Path, code: str, words: str) -> None:
-    ws = place("sum_diff", tmp_path, cases=[{**case, "dtype": "float32"} for case in CASES])
+    ws = place("sum_diff", tmp_path, cases=[{**case, "dtype": "float32"} for case in CASES], most=80)
     spoil(ws, code)
     answer = verify(ws.root)
     assert answer.code == 2 and words in answer.report["error"]["message"]
@@ -122,7 +122,7 @@ def test_inputs_that_are_not_the_contracts_are_refused(tmp_path: Path, code: str
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 def test_a_part_is_refused_too(tmp_path: Path) -> None:
-    ws = place("sum_diff", tmp_path, cases=CASES)
+    ws = place("sum_diff", tmp_path, cases=CASES, most=80)
     spoil(ws, "x = x * (x.shape[0] % 16 == 0)")
     assert verify(ws.root, "--case", "tile").report["status"] == "PARTIAL"
     answer = verify(ws.root, "--case", "tail")
@@ -133,7 +133,7 @@ def test_a_part_is_refused_too(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("numeric")
 def test_a_knob_may_hold_an_input_still_in_some_cases(tmp_path: Path) -> None:
     held = [{**case, "id": f"{case['id']}_zero", "y_mode": "zero"} for case in CASES]
-    ws = place("sum_diff", tmp_path, cases=[*CASES, *held])
+    ws = place("sum_diff", tmp_path, cases=[*CASES, *held], most=80)
     spoil(ws, 'y = y * (case.get("y_mode") != "zero")')
     assert verify(ws.root).report["status"] == "PASS"
     suite = json.loads(ws.suite.read_text())
@@ -220,7 +220,7 @@ def test_a_table_that_spec_declares_fixed_may_not_change_with_the_seed(tmp_path:
     check(seen(lambda size, number: torch.arange(4.0 * size)), whole=True, fixed={"idx"})
     with pytest.raises(ContractError, match="input idx changes with the seed, and SPEC.md declares it fixed"):
         check(seen(lambda size, number: torch.rand(size)), whole=True, fixed={"idx"})
-    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    ws = place("sum_diff", tmp_path, cases=CASES[:1], most=80)
     ws.spec.write_text(ws.spec.read_text().replace("dynamic_axes:", "fixed_inputs: [x, y]\ndynamic_axes:", 1))
     answer = verify(ws.root)
     assert answer.code == 2 and "input x changes with the seed" in answer.report["error"]["message"]
@@ -235,7 +235,7 @@ def test_a_level_of_one_case_may_be_about_still_inputs() -> None:
 @pytest.mark.usefixtures("numeric")
 def test_answers_that_the_tolerance_cannot_tell_apart(tmp_path: Path) -> None:
     """Every input varies; what the golden makes of them does not: a kernel that returns a table would pass."""
-    ws = place("sum_diff", tmp_path, cases=CASES)
+    ws = place("sum_diff", tmp_path, cases=CASES, most=80)
     spoil(ws, "y = x.clone()")  # diff = x - y is 0 for every seed
     answer = verify(ws.root)
     assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")

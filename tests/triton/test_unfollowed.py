@@ -1,4 +1,4 @@
-"""Code that runs where no call of it shows: the static check follows it, or what ran says that it did not get there."""
+"""Code that runs where no call of it shows: the static check refuses it, or what ran says that it did not get there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pypto_op.triton.program import LAMBDA
 from pypto_op.triton.run.judging import agreement
 from pypto_op.triton.run.judging.agreement import Ran
 from pypto_op.triton.run.watching.lines import Lines
-from pypto_op.triton.static.validate import read_file
+from pypto_op.triton.static.validate import read_file, validate_file
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +65,12 @@ def implementation(kind: str, name: str) -> str:
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_what_no_call_shows_is_refused(kind: str, name: str, place: Path) -> None:
+    found = validate_file(lab.folder(place, TASK, implementation(kind, name)).impl)
+    assert not found["valid"] and "error" not in found, found
+
+
+@pytest.mark.parametrize(("kind", "name"), [CASES[0], CASES[-1]])
+def test_what_the_static_check_refuses_is_no_matter_of_numbers(kind: str, name: str, place: Path) -> None:
     result = lab.verify(lab.folder(place, TASK, implementation(kind, name)))
     assert result["status"] == "FAIL" and lab.first_error(result) != "PrecisionError", result
 
