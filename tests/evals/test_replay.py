@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from benchmarks.tune_bench import keep
 from tests.calling import command
 from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.hooks.scripted_model import scripted_model
+from tests.quickly import EVERYTHING
 from tests.telling import told_lines
 
 from pypto_op.backends.worker import isolation
-from pypto_op.evals.requests import folder
+from pypto_op.bundle_files import bundle_root
+from pypto_op.evals.requests import Request, folder
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.runner import journal
@@ -27,6 +31,14 @@ from pypto_op.state import audit
 _NOTHING_OF_ITS_OWN = 'for kind in pid mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec "$@"'
 IN_SIGHT = ["unshare", "-Ur", "sh", "-c", _NOTHING_OF_ITS_OWN, "sh"]
 """Begins a command that sees every process and every folder of the machine, and so does whatever it starts."""
+
+
+SHORT = (
+    "L1_one_tile_fp32", "L1_ragged_bf16", "L2_two_tiles_fp32", "L2_two_tiles_fp16", "L2_second_p0_bf16", "L3_tile_plus_1",
+    "L3_two_tiles_minus_1_bf16", "L3_prime_fp16", "L3_large_eps", "L3_less_eps", "L3_zeros", "L4_long_bf16", "L4_wide", "L5_tiny",
+    "L5_huge_fp16", "L5_last_spike_bf16",
+)  # fmt: skip
+"""So few cases of the example's suite that every check of the self-test and every gate has what it asks for."""
 
 
 def evaluate(folder: Path, *words: object, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -40,18 +52,38 @@ def evaluate(folder: Path, *words: object, before: Sequence[str] = ()) -> subpro
 def test_the_rmsnorm_transcript_is_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything but the model's words is real: guard, linter, gates, pypto, verdicts, and the grade after them."""
     pytest.importorskip("anthropic")
-    done = evaluate(tmp_path, "--runner", "replay", "--mutants", "0", "--out", "out")
-    assert done.returncode == 0, done.stderr[-2000:]
+    page = _short(tmp_path / "examples")
+    monkeypatch.setattr(Request, "transcript", property(lambda request: page if request.data.get("transcript") else None))
+    monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    done = command("eval", "--runner", "replay", "--mutants", "0", "--out", tmp_path / "out")
+    assert done.code == 0, done.stderr[-2000:]
     found = json.loads((tmp_path / "out" / "result.json").read_text())
     (row,) = found["trials"]
     assert row["request"] == "rmsnorm" and row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
     assert row["breaches"]["leaks"] == row["breaches"]["reached"] == 0 and row["requests"] > 5
     assert re.search(r"^pypto-op: rmsnorm \(1\): stage \d, \w+: .+, \d+ s so far$", done.stderr, re.MULTILINE), done.stderr
     assert found["totals"]["solved"]["hits"] == 1 and "1 / 1" in (tmp_path / "out" / "index.html").read_text()
-    monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
     _what_the_run_left(tmp_path / "out" / "work" / "rmsnorm-1", done.stdout + done.stderr)
     again = command("eval", "--runner", "replay", "--out", tmp_path / "out")
     assert again.code == 2 and "not empty" in again.stderr
+
+
+def _short(examples: Path) -> Path:
+    """Copy the example's transcript, with a short suite where not everything is tested.
+
+    What `harness new` makes there is not rehearsed: the next step replaces it.
+    """
+    op = Path(shutil.copytree(bundle_root() / "examples/ops/rmsnorm", examples / "ops" / "rmsnorm"))
+    page = examples / "transcripts" / "rmsnorm.yaml"
+    page.parent.mkdir()
+    text = (bundle_root() / "examples/transcripts/rmsnorm.yaml").read_text(encoding="utf-8")
+    made = "pypto-op harness new custom/rmsnorm"
+    assert text.count(made) == 1
+    page.write_text(text if EVERYTHING else text.replace(made, f"{made} --no-rehearsal"), encoding="utf-8")
+    if not EVERYTHING:
+        keep(op / "eval" / "adversarial_suite.json", SHORT)
+    return page
 
 
 def _what_the_run_left(workspace: Path, said: str) -> None:

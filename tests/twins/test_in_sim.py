@@ -43,7 +43,14 @@ def judged(
     return verify_operator(ws, Request(modes=[Mode.SIM], policy=policy, seed=5))
 
 
+def small(case: dict[str, Any]) -> None:
+    """Two tiles of attention are two where the second holds one row, and cost less there."""
+    if "S" in case["shape"]:
+        case["shape"] = {"BH": 1, "S": 129, "D": 16}
+
+
 def by_twin(case: dict[str, Any]) -> None:
+    small(case)
     case["twin"] = "twin@2"
 
 
@@ -71,7 +78,7 @@ def test_a_fault_below_the_tolerance_is_no_natural_error(op: str, fault: str, ca
 
 def test_weights_rounded_before_they_are_summed_fail(tmp_path: Path) -> None:
     path = "faults/flash_attention_fwd/sum_of_rounded_weights"
-    report = judged("flash_attention_fwd", path, "L2_two_tiles_fp16", tmp_path, policy="twin@2")
+    report = judged("flash_attention_fwd", path, "L2_two_tiles_fp16", tmp_path, policy="twin@2", edit=small)
     assert report["status"] == "FAIL"
     assert report["first_failure"]["first_bad_output"] == "lse"
 
