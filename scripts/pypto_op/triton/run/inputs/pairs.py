@@ -9,6 +9,9 @@ import torch
 _FEW = 5
 """A number that is compared with what was counted is mostly less: one of a group, two of a pair."""
 
+_SHARE = 8
+"""One element of so many stands twice, or none seems to: a single pair may lie where another input leaves it out."""
+
 KEEP_SIGNS = frozenset(("abs", "neg", "sign", "sgn", "mul", "_to_copy"))
 """They are zero just where one of what they are given is: a sign of a product of differences tells of each of them."""
 
@@ -19,7 +22,7 @@ def are_never_zero(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def is_never_twice(one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether what stands for a row is never equal to several of its elements; None where nothing stands for a row."""
+    """Whether what stands for a row is hardly ever equal to several of its elements; None where nothing stands for a row."""
     whole, part = (one, other) if one.numel() > other.numel() else (other, one)
     equal = whole == part
     if whole.shape != equal.shape and equal.numel():
@@ -28,7 +31,7 @@ def is_never_twice(one: torch.Tensor, other: torch.Tensor) -> bool | None:
         return None
     axes = [axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]]
     axes += range(-equal.dim(), -part.dim())
-    return not bool((equal.sum(axes) > 1).any()) if axes else None
+    return _are_few(equal.sum(axes) > 1) if axes else None
 
 
 def stands_for_rows(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -37,11 +40,15 @@ def stands_for_rows(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _are_never_twice(equal: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether of all pairs of two tensors no element has several that are equal to it, on either side (ranks, a join)."""
+    """Whether of all pairs of two tensors few elements have several that are equal to them, on either side (ranks, a join)."""
     sides = [[axis for axis in range(-part.dim(), 0) if part.shape[axis] == 1 < equal.shape[axis]] for part in (one, other)]
     if not all(sides):
         return None
-    return not all(bool((equal.sum(axes) > 1).any()) for axes in sides)
+    return any(_are_few(equal.sum(axes) > 1) for axes in sides)
+
+
+def _are_few(found: torch.Tensor) -> bool:
+    return _SHARE * int(found.sum()) < found.numel()
 
 
 def are_never_equal_on_a_grid(one: torch.Tensor, other: torch.Tensor) -> bool:
