@@ -173,6 +173,17 @@ def test_codes_make_scales_exact_and_quotients_halves(number: float, axis: int) 
     assert name.startswith(reaching.CODES) and float(moved.abs().max()) <= float(draws.abs().max())
 
 
+@pytest.mark.parametrize("back", [True, False])
+def test_links_that_lead_one_way_meet_numbers_and_form_no_ring(back: bool) -> None:
+    """A kernel that follows links one by one is as right as one that doubles them, but not around a ring."""
+    places = torch.arange(40)
+    links = (torch.rand(4, 40, generator=torch.Generator().manual_seed(1)) * places).long()
+    links = links if back else places + (39 - places).mul(0.5).long().expand(4, 40)
+    ways = dict(reaching.meeting([links], {"ne in line 3": True}, [7.0, 20.0]))
+    (found,) = ways["meet within"]
+    assert bool((found <= places if back else found >= places).all()) and bool((found != links).any())
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("elements", [12, 13])
 def test_the_first_and_the_last_element_of_rows_peak_along_any_axis(axis: int, elements: int) -> None:

@@ -296,8 +296,9 @@ def _meeting(inputs: Any, numbers: list[int], *, within: bool = False, only: int
         places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
         if not fitting or not len(places):
             return False
-        turns = torch.arange(len(places), device=memory.device) % len(fitting)
-        memory[places] = torch.tensor(fitting, device=memory.device)[turns].to(tensor.dtype)
+        which = torch.arange(len(places), device=memory.device) % len(fitting)
+        memory[places] = torch.tensor(fitting, device=memory.device)[which].to(tensor.dtype)
+        turns.keep_leading(copy, tensor)
         return True
 
     return changed_copy(inputs, change)

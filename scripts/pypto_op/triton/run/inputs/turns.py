@@ -81,11 +81,25 @@ def linked(inputs: Any) -> Any | None:
         if size < _LEAST or not holds_integers(tensor) or bool((tensor < 0).any() or (tensor >= size).any()):
             return False
         places = torch.arange(size, device=tensor.device)
-        rises = bool((tensor >= places).all()) and not bool((tensor <= places).all())
-        copy.copy_((places + (1 if rises else -1)).clamp(0, size - 1))
+        copy.copy_((places + (1 if _leads(tensor) > 0 else -1)).clamp(0, size - 1))
         return True
 
     return changed_copy(inputs, change)
+
+
+def keep_leading(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let whole numbers that all name their own place or one before it, or one after it, still do so: else links form rings."""
+    if way := _leads(tensor):
+        places = torch.arange(tensor.shape[-1], device=copy.device).to(copy.dtype)
+        copy.copy_(torch.maximum(copy, places) if way > 0 else torch.minimum(copy, places))
+
+
+def _leads(tensor: torch.Tensor) -> int:
+    """Return -1 where no number is above its own place in its row, 1 where none is below it, and 0 where neither or both hold."""
+    if not tensor.dim() or tensor.shape[-1] < _LEAST:
+        return 0
+    places = torch.arange(tensor.shape[-1], device=tensor.device)
+    return int((tensor >= places).all()) - int((tensor <= places).all())
 
 
 def joined(inputs: Any) -> Any | None:
