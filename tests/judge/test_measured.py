@@ -117,7 +117,7 @@ def test_the_self_test_takes_what_the_harness_measured(ws: OpWorkspace, asked: A
     harness = set(asked)
     again = self_test(ws, asked) & harness
     cases = json.loads(ws.suite.read_text())["cases"]
-    assert [case["id"] for case in cases if case.get("policy")] == ["L5_all_small_float32"], "of all others none needs orders"
+    assert not [case["id"] for case in cases if case.get("policy")], "none needs orders"
     assert len(harness) > 10 * len(again), "only a planted fault that looks like rounding is held to the orders' outputs again"
     asked.clear()
     assert command("harness", "new", str(ws.root), "--force").code == 0
