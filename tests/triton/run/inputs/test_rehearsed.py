@@ -131,20 +131,7 @@ def test_what_inputs_come_to_is_seen_on_the_device_alone(
     assert {name.partition(" in ")[0] for name in task._comes_to("within linked", [places], 0)} == {"gather (after 4 turns)"}
 
 
-SAME_SIGN = """
-import os
-
-class Model(nn.Module):
-    def forward(self, x):
-        if float(x.abs().max()) > 20:
-            os._exit(1)
-        return torch.relu(x)
-
-def get_inputs():
-    return [torch.rand(4, 6)]
-def get_init_inputs():
-    return []
-"""
+SAME_SIGN = DYING.replace("torch.exp(x)", "torch.relu(x)")
 
 
 @pytest.mark.parametrize(("body", "status"), [("tl.maximum({}, 0.0)", "PASS"), ("{}", "FAIL")])

@@ -101,8 +101,7 @@ def steepen(step: float, copy: torch.Tensor, tensor: torch.Tensor) -> None:
         return
     sunk = torch.zeros((), dtype=torch.bool, device=copy.device)
     for axis, size in enumerate(copy.shape):
-        later = torch.arange(size, device=copy.device) >= (size + 1) // 2
-        sunk = sunk ^ later.reshape([-1 if at == axis else 1 for at in range(copy.dim())])
+        sunk = sunk ^ (_places(copy, axis) >= (size + 1) // 2)
     copy.copy_(torch.where(sunk & (copy != 0), copy - step, copy))
 
 
@@ -110,11 +109,16 @@ def peak(step: float, axis: int, copy: torch.Tensor, tensor: torch.Tensor) -> No
     """Let all but the first element of a row, and in every other row all but the last, lie so far below; zeros stay."""
     if is_ordered(tensor) or memory_of(copy).numel() != copy.numel() or copy.dim() < -axis:
         return
-    places = [torch.arange(size, device=copy.device) for size in copy.shape]
-    shaped = [place.reshape([-1 if at == other else 1 for other in range(copy.dim())]) for at, place in enumerate(places)]
-    along = shaped.pop(axis)
-    turn = sum(shaped, torch.zeros((), dtype=torch.int64, device=copy.device)) % 2
-    copy.copy_(torch.where((along != turn * (copy.shape[axis] - 1)) & (copy != 0), copy - step, copy))
+    places = [_places(copy, at) for at in range(copy.dim())]
+    along = places.pop(axis)
+    high = sum(places) % 2 * (copy.shape[axis] - 1)
+    copy.copy_(torch.where((along != high) & (copy != 0), copy - step, copy))
+
+
+def _places(tensor: torch.Tensor, axis: int) -> torch.Tensor:
+    """Return the places along an axis, shaped so that they stand beside every element."""
+    places = torch.arange(tensor.shape[axis], device=tensor.device)
+    return places.reshape([-1 if at == axis else 1 for at in range(tensor.dim())])
 
 
 def ways(idle: Collection[str]) -> Iterator[tuple[str, Callable[[torch.Tensor, torch.Tensor], None]]]:
